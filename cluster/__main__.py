@@ -12,7 +12,7 @@ import threading
 from core.errors import Refused
 
 STORE = 100 << 20  # bytes of the object store: nothing large goes through it
-MISSING = "headlight: Ray is not installed here. It comes with: pip install -r requirements-cluster.txt"
+MISSING = "headlight: Ray is not installed here. Install it with: sh scripts/install.sh python locks/cluster.txt"
 
 
 def main() -> int:

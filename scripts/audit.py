@@ -1,92 +1,93 @@
-"""Ask the advisory database of PyPI about every pinned package (pip-audit), and say plainly where that could not be done.
+"""Ask the advisory database of PyPI about every package of every lock (pip-audit).
 
-    python scripts/audit.py
+    python -m scripts.audit
 
-0: nothing known, or it did not run; 1: something is known. pip-audit is not installed with the rest: it is fetched here, into an
-environment of its own, for it is no part of what it looks at.
+0: it was asked about every package, and there is no advisory. 1: there is an advisory. 2: it could not be asked about every package.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
-import venv
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+from scripts.tools import NotInstalled, last_line, tools
 
 ROOT = Path(__file__).resolve().parents[1]
-AUDITOR = "pip-audit==2.10.1"
-FILES = ("requirements.txt", "requirements-models.txt", "requirements-dev.txt", "requirements-cluster.txt")
-DID_NOT_RUN = "pip-audit did NOT run: {why} Nothing is known about advisories of the pinned packages."
+FILES = (*sorted((ROOT / "locks").glob("*.txt")), ROOT / "requirements-models.txt")
+OPTIONS = "--no-deps --disable-pip --progress-spinner off --format json"
+UNKNOWN = 2  # exit status
+SHOWN = 10  # packages without an answer
+
+
+class NotAsked(Exception):
+    """pip-audit gave no answer. The message is its reason."""
+
+
+def pins(files: Iterable[Path] = FILES) -> set[tuple[str, str]]:
+    """Name and version of every locked package, also of those for other systems, without the label of a build such as +cpu."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    return set(re.findall(r"^([\w.-]+)==([\w.!]+)", text, re.MULTILINE))
+
+
+def rounds(packages: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """The same packages in lists that have each name once, which pip-audit requires."""
+    found: list[dict[str, str]] = []
+    for name, version in sorted(packages):
+        free = next((each for each in found if name not in each), None)
+        if free is None:
+            free = {}
+            found.append(free)
+        free[name] = version
+    return found
+
+
+def ask(pip_audit: Path, packages: dict[str, str]) -> list[dict[str, Any]]:
+    """The answer of pip-audit about each package. Raises NotAsked."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "requirements.txt")
+        file.write_text("".join(f"{name}=={version}\n" for name, version in packages.items()), encoding="utf-8")
+        done = subprocess.run([pip_audit, *OPTIONS.split(), "-r", file], capture_output=True, text=True)
+    try:
+        return json.loads(done.stdout)["dependencies"]
+    except (ValueError, KeyError) as error:
+        raise NotAsked(last_line(done.stderr)) from error
+
+
+def verdict(asked: set[tuple[str, str]], answers: list[dict[str, Any]]) -> int:
+    """Print the advisories and the packages without an answer. Returns the exit status.
+
+    For a package that the database does not have, and for all packages if there is no database, pip-audit reports success with a
+    reason for skipping them.
+    """
+    answered = {
+        (answer["name"], answer["version"]): answer["vulns"] for answer in answers if "skip_reason" not in answer
+    }
+    known = [(package, found) for package, vulns in answered.items() for found in vulns]
+    for (name, version), found in known:
+        print(f"{name} {version}: {found['id']}, fixed in {', '.join(found['fix_versions']) or 'no version'}")
+    print(f"{len(known)} advisories for {len(answered)} of {len(asked)} locked packages.")
+    missing = sorted(f"{name} {version}" for name, version in asked - set(answered))
+    if missing:
+        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        print(f"Nothing is known about {', '.join(missing[:SHOWN])}{more}: the database gave no answer.")
+    return 1 if known else UNKNOWN if missing or not asked else 0
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = str(Path(folder, "bin", "python"))
-        fetched = subprocess.run(
-            [python, "-m", "pip", "--disable-pip-version-check", "install", "-q", AUDITOR],
-            capture_output=True,
-            text=True,
-        )
-        if fetched.returncode:
-            print(DID_NOT_RUN.format(why=f"{AUDITOR} could not be installed."))
-            return 0
-        return verdict(audit(python))
-
-
-def pins() -> list[str]:
-    """name==version of every file, without hashes: pip-audit wants those of all packages or of none."""
-    lines = [line for name in FILES for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]
-    return sorted({line.split()[0] for line in lines if "==" in line and not line.startswith("#")})
-
-
-def audit(python: str) -> subprocess.CompletedProcess[str]:
-    """pip-audit on the pins themselves, without solving for what they bring along."""
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as asked:
-        asked.write("\n".join(pins()))
-        asked.flush()
-        command = [
-            python,
-            "-m",
-            "pip_audit",
-            "--no-deps",
-            "--disable-pip",
-            "--progress-spinner",
-            "off",
-            "-f",
-            "json",
-            "-r",
-            asked.name,
-        ]
-        return subprocess.run(command, capture_output=True, text=True)
-
-
-def verdict(ran: subprocess.CompletedProcess[str]) -> int:
-    """Print what pip-audit found.
-
-    Where no database answers it says "no known vulnerabilities" too, and that it skipped every package: only those that it
-    asked about count.
-    """
+    asked = pins()
     try:
-        packages = json.loads(ran.stdout)["dependencies"]
-    except (ValueError, KeyError):
-        last = next((line.strip() for line in reversed(ran.stderr.splitlines()) if line.strip()), "it said nothing")
-        print(DID_NOT_RUN.format(why=f"it failed ({last[:160]})."))
-        return 0
-    asked = [package for package in packages if "skip_reason" not in package]
-    if not asked:
-        print(DID_NOT_RUN.format(why="the advisory database knows none of them here, or could not be asked."))
-        return 0
-    known = [(package, found) for package in asked for found in package["vulns"]]
-    for package, found in known:
-        print(
-            f"{package['name']} {package['version']}: {found['id']}, mended in {', '.join(found['fix_versions']) or 'none'}"
-        )
-    left = f" {len(packages) - len(asked)} could not be asked about." if len(asked) < len(packages) else ""
-    print(f"pip-audit ran: {len(known)} advisories for {len(asked)} pinned packages.{left}")
-    return 1 if known else 0
+        with tools() as commands:
+            answers = [answer for each in rounds(asked) for answer in ask(commands / "pip-audit", each)]
+    except (NotInstalled, NotAsked) as error:
+        print(f"The advisory database was not asked, so nothing is known about {len(asked)} packages: {error}")
+        return UNKNOWN
+    return verdict(asked, answers)
 
 
 if __name__ == "__main__":

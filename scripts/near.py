@@ -71,6 +71,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     (r"cluster/.+|deploy/.+", "cluster/test_remote.py cluster/test_start.py cluster/test_wire.py"),
     (r"(?:scripts|benchmarks)/(?:.+/)?(\w+)\.\w+", f"test_{{1}}*.py test_scripts.py {IMPORTS}"),
     (r"(?:.+/)?[\w-]+\.md|docs/.+", "test_docs.py test_repository.py test_english.py"),
+    (r"(?:locks|\.github)/.+|(?:requirements|Dockerfile|Makefile).*|scripts/install\.sh", "test_lock.py"),
     (r"[^/]+|\.(?:ci|github|streamlit)/.+", "test_repository.py test_package.py app/test_container.py"),
 )
 

@@ -280,7 +280,7 @@ MOST_BYTES = {"wheel": 50_000_000, "sdist": 52_000_000}  # 45 MB of them are the
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return wheels.copied(tmp_path_factory.mktemp("source") / "headlight")
+    return wheels.with_notices(wheels.copied(tmp_path_factory.mktemp("source") / "headlight"))
 
 
 @pytest.fixture(scope="module")
@@ -305,6 +305,7 @@ def test_the_package_holds_all_of_core_and_of_the_screens_under_its_own_name(whe
         }
         assert wanted <= names, sorted(wanted - names)
     assert {"headlight/py.typed", "headlight/app/.streamlit/config.toml", "headlight/cluster/remote.py"} <= names
+    assert {"headlight/notices/sbom.cdx.json", "headlight/notices/THIRD_PARTY_NOTICES.txt"} <= names
     assert not [name for name in names if "deployment" in name or "/tests/" in name]
     for name in names:
         if name.startswith(("headlight/app/", "headlight/cluster/")) and name.endswith(".py"):

