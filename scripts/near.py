@@ -55,6 +55,10 @@ ROWS: tuple[tuple[str, str], ...] = (
         "app/test_closing.py app/test_restart.py",
     ),
     (r"app/classroom/.+", "app/test_classroom*.py"),
+    (
+        r"app/transport/(?:rate_limits|visitors)\.py",
+        "app/test_hosted.py app/test_unknown_runs.py app/test_classroom_limits.py",
+    ),
     (r"app/(export|notebook)/.+", "app/test_{1}.py app/test_films.py"),
     (r"core/(?:.+/)?(\w+)\.py", f"core/test_{{1}}*.py {IMPORTS}"),
     (r"core/plan/.+", "core/plan/*.py"),
