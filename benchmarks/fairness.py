@@ -1,4 +1,4 @@
-"""What one visitor can take from another: how long a bystander waits for a sentence while somebody else keeps the server busy.
+"""What one visitor can take from another: how long a bystander waits for a sentence while another visitor keeps the server busy.
 
     python -m benchmarks.fairness [--sentences 15] [--connections 16] [--attacks questions typing]
 

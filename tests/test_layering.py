@@ -321,6 +321,7 @@ SEAM = frozenset(
         "core.model.config",
         "core.write.continuation",
         "core.errors",
+        "core.secret",
         "core.read.head_roles",
         "core.read.sinks",
         "core.edits",  # a request holds them

@@ -1,7 +1,7 @@
 """Turns: the work of many visitors in a few threads, shared out fairly.
 
 The next task is one of whoever has had the least work done lately. A pass that is longer than its visitor's share pauses between two
-layers while a task of somebody else runs, so that no one waits for more than a layer of another's work. Usage that decays is the
+layers while another visitor's task runs, so that no one waits for more than a layer of another's work. Usage that decays is the
 classic fair-share scheduler of time-sharing systems (Kay and Lauder, "A fair share scheduler", CACM 31(1), 1988).
 """
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 Accounts = tuple[str, ...]  # of one visitor, from the narrowest: a browser, then its network address
 log = logging.getLogger("headlight")
 
-TYPED, QUESTION, ASIDE = 0, 1, 2  # how urgent: a run that somebody looks at, a question about one, what goes on beside
+TYPED, QUESTION, ASIDE = 0, 1, 2  # how urgent: a run that is looked at, a question about one, what goes on beside
 HALVED = 10.0  # seconds in which work that was done comes to count half
 EQUAL = 0.5  # seconds of work: who differ by less are served in the order in which they asked
 CROWD = 16  # visitors with full shares at one network address, such as a school's

@@ -167,7 +167,7 @@ def test_the_log_and_the_counts_know_every_run_and_nobodys_text(
         screen = Screen(browser.new_context(reduced_motion="reduce").new_page(), address).open()
         screen.run_text(f"{SECRET} on toast")
         other = Screen(browser.new_context(reduced_motion="reduce").new_page(), address).open()
-        other.run_text("Somebody else")
+        other.run_text("Another person")
         with urlopen(f"{address}/metrics") as answer:
             told = answer.read().decode()
         assert "headlight_visitors 2.0" in told

@@ -1,4 +1,4 @@
-"""Work is shared out: who has had less of it goes first, also in the middle of another's pass, and nobody takes all places."""
+"""Work is shared out: who has had less of it goes first, also in the middle of another's pass, and no visitor takes all places."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_visitors_with_the_same_share_are_served_as_they_came_and_urgent_work_fi
     assert done == ["ann types", "bob asks", "ann asks", "ann aside"]
 
 
-def test_a_pass_pauses_between_layers_while_somebody_with_less_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_pauses_between_layers_while_a_visitor_with_less_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK", 0.0)
     usage = Usage(clock=Clock())
     usage.add(ANN, 5.0)
@@ -118,7 +118,7 @@ def test_a_pass_pauses_between_layers_while_somebody_with_less_goes_first(monkey
 @pytest.mark.parametrize(("used_by", "is_long", "order"), [
     (ANN, False, ["bob", "ann"]),  # who has had less goes first
     (BOB, False, ["ann", "bob"]),
-    (ANN, True, ["ann", "bob"]),  # a long text needs much memory: it interrupts nobody
+    (ANN, True, ["ann", "bob"]),  # a long text needs much memory: it interrupts no one
 ])  # fmt: skip
 def test_who_interrupts_a_pass_between_two_layers(
     monkeypatch: pytest.MonkeyPatch, used_by: Askers, is_long: bool, order: list[str]
