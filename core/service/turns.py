@@ -1,6 +1,6 @@
 """Turns: the work of many visitors in a few threads, shared out fairly.
 
-The next task is one of whoever has had the least work done lately. A pass that is longer than its visitor's share pauses between two
+The next task belongs to the visitor who has had the least work done lately. A pass that is longer than its visitor's share pauses between two
 layers while another visitor's task runs, so that no one waits for more than a layer of another's work. Usage that decays is the
 classic fair-share scheduler of time-sharing systems (Kay and Lauder, "A fair share scheduler", CACM 31(1), 1988).
 """
@@ -56,7 +56,7 @@ _askers: ContextVar[Askers] = ContextVar("askers", default=NOBODY)
 
 
 def current_askers() -> Askers:
-    """Whoever asked for what this context does."""
+    """The visitors for whom this context works."""
     return _askers.get()
 
 
