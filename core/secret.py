@@ -48,5 +48,5 @@ def is_signed(name: str, purpose: str, secret: bytes | None = None) -> bool:
 
 
 def spelled(data: bytes) -> str:
-    """As it stands in a header."""
+    """The base64 form that a header carries."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -34,7 +34,7 @@ class Request:
 
     @cached_property
     def key(self) -> str:
-        """A name for this run, safe in a URL, that cannot be worked out from its text: guessing a text reveals nothing."""
+        """A name for this run, safe in a URL, that cannot be computed from its text: guessing a text reveals nothing."""
         return secret.digest("run", self._spelled.encode()).hex()
 
     @cached_property
