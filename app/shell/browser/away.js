@@ -10,15 +10,27 @@ const RESTARTS = 1012; // the code by which a server that was asked to end close
 /** @type {HTMLElement | null} */
 let box = null;
 let waiting = 0;
+let isLost = false;
 
 addEventListener("headlight-lost", (e) => {
   const { detail: code } = /** @type {CustomEvent<number>} */ (e);
+  isLost = true;
   clearTimeout(waiting);
   waiting = window.setTimeout(() => show(code === RESTARTS ? words.restarts : words.lost), SOON);
 });
 addEventListener("headlight-handshakes", (e) => {
-  if (/** @type {CustomEvent<number>} */ (e).detail === 0) hide();
+  if (/** @type {CustomEvent<number>} */ (e).detail !== 0) return;
+  hide();
+  if (isLost) setTimeout(resume); // once Streamlit has heard of the open websocket too
+  isLost = false;
 });
+
+// A new server runs the sentence of the address at the first message of a page, whatever else that says. Without this it would
+// drop the first sentence that is typed after a restart.
+function resume() {
+  window.headlight.address?.go(location.search, true);
+}
+
 // What Streamlit would have said in a dialog of its own (handshakes.js)
 addEventListener("message", ({ source, data }) => {
   if (source !== window || data?.type !== "CLIENT_ERROR_DIALOG" || data.error === "Connection error") return;
