@@ -1,4 +1,4 @@
-"""Who asks: a browser by its signed cookie, and the network address that it asks from."""
+"""Visitors: a browser with its signed cookie, and the network address of a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.transport.routes import BadParameter
 from core import secret
 from core.service.turns import Accounts, Askers, asked_from_now_on
 
-COOKIE = "headlight"  # random, for as long as the browser is open; it says nothing but that it is the same browser
+COOKIE = "headlight"  # a random name that lasts until the browser is closed
 PURPOSE = "visitor"  # of the signature
 OURS = re.compile(
     rf"(?:^|;) *{COOKIE}=([A-Za-z0-9_-]+) *(?=;|$)"
@@ -27,17 +27,17 @@ def new_name() -> str:
 
 
 def named(cookies: str) -> str:
-    """The name in the cookies of a browser that this server has signed; "" where there is none."""
+    """The first name in a Cookie header that this server has signed; "" if there is none."""
     return next((name for name in OURS.findall(cookies) if secret.is_signed(name, PURPOSE)), "")
 
 
 def name_of(scope: Scope) -> str:
-    """The name of the browser that asks; "" where it has none of ours."""
+    """The signed name of the browser that sent a request; "" if it has none."""
     return named("; ".join(Headers(scope=scope).getlist("cookie")))
 
 
 def own_name(scope: Scope) -> str:
-    """The same for what belongs to one visitor alone, which nothing else may stand for. Raises BadParameter where there is none."""
+    """The signed name, for private data that an address must never identify. Raises BadParameter if there is none."""
     name = name_of(scope)
     if not name:
         raise BadParameter(words.NO_NAME)
@@ -45,12 +45,12 @@ def own_name(scope: Scope) -> str:
 
 
 def address_of(scope: Scope) -> str:
-    """Where a request comes from: an IPv4 address, or the /64 of an IPv6 address."""
+    """Network address of a request: an IPv4 address, or the /64 of an IPv6 address."""
     return network((scope.get("client") or ("nowhere",))[0])
 
 
 def network(host: str) -> str:
-    """An address as it counts: one host has 2^64 addresses of IPv6."""
+    """Normalized address: IPv6 is cut to its /64, since one host can use all addresses in it."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -63,7 +63,7 @@ def network(host: str) -> str:
 
 
 def accounts(name: str, address: str) -> Accounts:
-    """What a visitor's work is charged to: the browser, and its address. Who has no name shares one with others at that address."""
+    """Accounts of a visitor: the browser and its address. Browsers without a name share one account per address."""
     return (name or f"nameless at {address}", f"at {address}")
 
 
@@ -72,10 +72,9 @@ def accounts_of(scope: Scope) -> Accounts:
 
 
 class Named:
-    """ASGI middleware: the page gives a browser its name, and whatever a request begins is done for its visitor.
+    """ASGI middleware: gives a browser its name with the page, and charges the work of each request to its visitor.
 
-    In a frame of another site, where `embedding` allows it, a browser sends cookies only over a secure connection and keeps them
-    apart for each site that has the frame.
+    Inside a frame of another site (`embedding`) browsers only send cookies over a secure connection, and keep one jar per site.
     """
 
     def __init__(self, app: ASGIApp, embedding: Iterable[str] = (), base: str = "") -> None:
@@ -98,7 +97,7 @@ class Named:
         await self.app(scope, receive, with_name)
 
     def cookie(self, scope: Scope) -> str:
-        """A new name. It is for the whole host: the path that the browser sees is not known here."""
+        """Set-Cookie header with a new name. The path is /, since only the proxy knows the path that the browser sees."""
         is_secure = scope.get("scheme") == "https"
         if self.is_framed and (is_secure or loopback.is_local(Headers(scope=scope).get("host", ""))):
             kind = "SameSite=None; Secure; Partitioned"

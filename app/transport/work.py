@@ -1,4 +1,4 @@
-"""Work of this process that is no run of a model: files, archives, lessons that are read. It has its turns as runs have."""
+"""Work of this process other than runs of a model, such as archives and lessons. It takes turns like runs do."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from core.service.arrival import arrival
 from core.service.turns import Turns, Usage
 
 T = TypeVar("T")
-USAGE = Usage(rate_limits.charge)  # of all work here, that of the models among it
+USAGE = Usage(rate_limits.charge)  # of all work in this process, including the models'
 _turns = Turns("page", 1, USAGE)
 
 
 async def done(make: Callable[[], T]) -> T:
-    """What `make` gives, in a thread, when its visitor's turn has come."""
+    """Run `make` in a thread when its visitor's turn has come, and return its result."""
     future = _turns.submit(make)
     try:
         return await arrival(future)

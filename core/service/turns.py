@@ -1,8 +1,8 @@
-"""Turns: the work of many visitors in a few threads, shared out fairly.
+"""Turns: a few threads that do the work of many visitors and share it out fairly.
 
-The next task belongs to the visitor who has had the least work done lately. A pass that is longer than its visitor's share pauses between two
-layers while another visitor's task runs, so that no one waits for more than a layer of another's work. Usage that decays is the
-classic fair-share scheduler of time-sharing systems (Kay and Lauder, "A fair share scheduler", CACM 31(1), 1988).
+The next task belongs to the visitor who has had the least work done lately. A pass that has used its visitor's share pauses between
+two layers while another visitor's task runs, so a short question waits for one layer at most. Usage that decays is the classic fair-share
+scheduler of time-sharing systems (Kay and Lauder, "A fair share scheduler", CACM 31(1), 1988).
 """
 
 from __future__ import annotations
@@ -26,25 +26,29 @@ T = TypeVar("T")
 Accounts = tuple[str, ...]  # of one visitor, from the narrowest: a browser, then its network address
 log = logging.getLogger("headlight")
 
-TYPED, QUESTION, ASIDE = 0, 1, 2  # how urgent: a run that is looked at, a question about one, what goes on beside
-HALVED = 10.0  # seconds in which work that was done comes to count half
-EQUAL = 0.5  # seconds of work: who differ by less are served in the order in which they asked
+TYPED, QUESTION, ASIDE = (
+    0,
+    1,
+    2,
+)  # urgency of a run that a visitor waits for, of a question about a run, of background work
+HALVED = 10.0  # seconds after which past work counts half
+EQUAL = 0.5  # seconds of work; visitors who differ by less are served in the order in which they asked
 CROWD = 16  # visitors with full shares at one network address, such as a school's
-MOST_PAUSED = 4  # passes that pause at once; each holds the memory of its layers so far
-LOOK = 0.005  # seconds at least between two looks of a pass at who waits
-MOST_OF_ONE = 64  # tasks of one visitor that wait at once
-REMEMBERED = 20_000  # accounts whose usage is known
+MOST_PAUSED = 4  # passes paused at the same time; each keeps the memory of its layers so far
+LOOK = 0.005  # seconds, the shortest time between two checks for a waiting visitor
+MOST_OF_ONE = 64  # waiting tasks of one visitor
+REMEMBERED = 20_000  # accounts
 
 
 class Askers:
-    """Everybody who waits for one piece of work: those who asked for it, and those who joined them."""
+    """All visitors who wait for the same work: the first who asked for it, and those who joined later."""
 
     def __init__(self, *accounts: Accounts, parent: Askers | None = None) -> None:
         self._own = set(accounts)
         self._parent = parent
 
     def join(self, others: Askers) -> None:
-        """They wait for it from now on."""
+        """Add visitors who now wait for it too."""
         self._own |= set(others)
 
     def __iter__(self) -> Iterator[Accounts]:
@@ -62,7 +66,7 @@ def current_askers() -> Askers:
 
 @contextmanager
 def asked_by(askers: Askers) -> Iterator[None]:
-    """Work that is begun inside is done for these."""
+    """Charge work that begins inside to these visitors."""
     token = _askers.set(askers)
     try:
         yield
@@ -71,25 +75,25 @@ def asked_by(askers: Askers) -> Iterator[None]:
 
 
 def asked_from_now_on(askers: Askers) -> None:
-    """Work that this context begins from now on is done for these."""
+    """Charge work that this context begins from now on to these visitors."""
     _askers.set(askers)
 
 
 class Usage:
-    """Seconds of work that each account has had lately. Any thread may use it, and several Turns share one."""
+    """Recent seconds of work of each account. Thread-safe; several Turns share one."""
 
     def __init__(
         self,
         charged: Callable[[Accounts, float], object] = lambda *_: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`charged` is told of work that others waited for: whose it was, and how many seconds."""
+        """`charged(accounts, seconds)` is called for work during which another visitor waited."""
         self.charged, self.clock = charged, clock
         self._lock = threading.Lock()
         self._used: dict[str, tuple[float, float]] = {}  # seconds, and when they were so many; last used last
 
     def add(self, askers: Iterable[Accounts], seconds: float, others_wait: bool = False) -> None:
-        """Charge work in equal parts to those who asked for it."""
+        """Charge work in equal parts to the visitors who asked for it."""
         everybody = [*askers]
         for accounts in everybody:
             with self._lock:
@@ -103,7 +107,7 @@ class Usage:
                 self.charged(accounts, seconds / len(everybody))
 
     def least(self, askers: Iterable[Accounts]) -> float:
-        """What the one of these has had who has had the least: the place in line of what they wait for together."""
+        """The smallest usage among these visitors, which decides when the work they share has its turn."""
         with self._lock:
             return min(max(self._shares(accounts), default=0.0) for accounts in askers)
 
@@ -117,7 +121,7 @@ class Usage:
 
 @dataclass(eq=False)
 class Task:
-    """A piece of work that waits or runs. What is `long` never interrupts another."""
+    """A piece of work that waits or runs. A `long` one never interrupts another."""
 
     do: Callable[[], object]
     askers: Askers
@@ -125,12 +129,12 @@ class Task:
     due: float
     order: int
     long: bool = False
-    since: float = 0.0  # while it runs: until when its work has been charged
-    resumed: threading.Event | None = None  # of a pass that pauses
+    since: float = 0.0  # start of the work that is not charged yet, while it runs
+    resumed: threading.Event | None = None  # set when a paused pass may continue
 
 
 class Turns:
-    """`workers` threads that do the tasks of all visitors by turns."""
+    """`workers` threads that take turns between the tasks of all visitors."""
 
     def __init__(self, name: str, workers: int, usage: Usage) -> None:
         self.workers, self.usage = workers, usage
@@ -148,7 +152,7 @@ class Turns:
         due: float | None = None,
         long: bool = False,
     ) -> Task:
-        """Have something done when its turn comes. `due` is when it is counted as asked, by time.monotonic()."""
+        """Queue a task. `due` is the time of asking, by time.monotonic(); a later one is served later among equals."""
         askers, due = askers or current_askers(), time.monotonic() if due is None else due
         task = Task(do, askers, urgency, due, next(self._order), long)
         with self._lock:
@@ -157,7 +161,7 @@ class Turns:
         return task
 
     def submit(self, make: Callable[[], T], urgency: int = QUESTION) -> Future[T]:
-        """What `make` gives when its turn has come. A future that is cancelled before gives up its turn."""
+        """Queue `make` and return the future of its result. Cancelling the future removes it from the queue."""
         future: Future[T] = Future()
 
         def turn() -> None:
@@ -173,13 +177,13 @@ class Turns:
         return future
 
     def drop(self, task: Task) -> None:
-        """It waits no longer, and never runs; of no effect once it runs."""
+        """Remove a task that still waits. A running task is not affected."""
         with self._lock:
             if task in self._waiting:
                 self._waiting.remove(task)
 
     def ahead(self, task: Task) -> int:
-        """How many tasks run or have their turn before it."""
+        """Number of tasks that run now or have their turn before this one."""
         with self._lock:
             mine = self._rank(task)
             return self._running + sum(self._rank(other) < mine for other in self._waiting if other is not task)
@@ -188,7 +192,7 @@ class Turns:
         return int(self.usage.least(task.askers) / EQUAL), task.urgency, task.due, task.order
 
     def _start(self) -> None:
-        """Begin what has its turn, as long as there is room. Under the lock."""
+        """Start waiting tasks while a worker is free. Call with the lock held."""
         while self._running < self.workers and self._waiting:
             task = min(self._waiting, key=self._rank)
             self._waiting.remove(task)
@@ -222,7 +226,7 @@ class Turns:
         task.since = now
 
     def _between_layers(self, task: Task) -> None:
-        """In the thread of a task: let another go first that has the better claim."""
+        """Called in the thread of a running task: pause it while a task with a better claim runs."""
         if time.monotonic() - task.since < LOOK:
             return
         self._charge(task)
@@ -243,7 +247,7 @@ class Turns:
 
 @dataclass(eq=False)
 class Places:
-    """How many tasks may wait, all together and of one visitor. `many` and `own` are the refusals, with {n}."""
+    """Limits on waiting tasks, in total and of one visitor. `many` and `own` are the refusals, with {n}."""
 
     most: int
     many: str
@@ -253,7 +257,7 @@ class Places:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, askers: Askers) -> Callable[[], None]:
-        """Take a place; what is returned gives it back, and must be called once. Raises Busy."""
+        """Take a place and return the function that gives it back; call it once. Raises Busy."""
         visitors = [accounts for accounts in askers if accounts]
         with self._lock:
             if self.taken >= self.most:
