@@ -1,11 +1,10 @@
-"""What one visitor can take from another: how long a bystander waits for a sentence while another visitor keeps the server busy.
+"""How long a bystander waits for a sentence while another visitor keeps the server busy.
 
     python -m benchmarks.fairness [--sentences 15] [--connections 16] [--attacks questions typing]
 
-The server is started as the Procfile says, on all cores. A bystander types sentences, one every second, and waits for each picture:
-alone, then while `connections` connections of one other visitor ask for the lens and for what wrote each word without a pause
-("questions"), then while as many pages of one other visitor type without a pause ("typing"). What counts is the ratio to the times
-alone, of the same run.
+The server is started as in the Procfile, on all cores. The bystander types one sentence a second and waits for each picture: first
+alone; then while another visitor asks for the lens and for the origin of each word over `connections` connections ("questions");
+then while that visitor types into as many pages ("typing"). The result is the ratio to the times alone in the same run.
 """
 
 from __future__ import annotations

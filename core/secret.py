@@ -1,4 +1,4 @@
-"""The server's secret: names are signed with it, so that nobody can make one up or work one out."""
+"""The server's secret, which signs names so that a client can neither invent nor compute one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NONCE = MARK = 16  # bytes of a signed name, and of its signature
 
 @cache
 def server_secret() -> bytes:
-    """HEADLIGHT_SECRET, which all processes of one site share; random for this process where it is not set. Raises ValueError."""
+    """HEADLIGHT_SECRET, shared by all processes of one site; random if it is not set. Raises ValueError if it is too short."""
     given = os.environ.get(SETTING, "")
     if given and len(given) < FEWEST:
         raise ValueError(
@@ -26,18 +26,18 @@ def server_secret() -> bytes:
 
 
 def digest(purpose: str, data: bytes, secret: bytes | None = None) -> bytes:
-    """32 bytes that nobody can compute without the secret, others for each purpose."""
+    """HMAC-SHA256 of `data`, 32 bytes, different for each purpose."""
     return hmac.digest(server_secret() if secret is None else secret, purpose.encode() + b"\0" + data, "sha256")
 
 
 def signed_name(purpose: str, secret: bytes | None = None) -> str:
-    """A new random name of 43 letters, digits, - and _, which is_signed() knows by its signature: nothing has to be remembered."""
+    """A new random name with its signature: 43 letters, digits, - and _. The server need not store it."""
     nonce = secrets.token_bytes(NONCE)
     return spelled(nonce + digest(purpose, nonce, secret)[:MARK])
 
 
 def is_signed(name: str, purpose: str, secret: bytes | None = None) -> bool:
-    """Whether signed_name() has made it."""
+    """Whether signed_name() made this name, for this purpose and secret."""
     try:
         data = base64.b64decode(name + "=", altchars=b"-_", validate=True) if len(name) == 43 else b""
     except (binascii.Error, ValueError):

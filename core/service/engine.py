@@ -102,7 +102,7 @@ class Engine:
     """Loads models and runs requests. Any number of threads may call it.
 
     At most `workers` passes run at once and `max_waiting` more wait. Turns shares them out between visitors. Of one visitor a
-    text that was typed goes before questions about one, and these before what goes on aside, such as a sweep. A long text lets
+    text that was typed goes before questions about one, and these before background work such as a sweep. A long text lets
     shorter ones go first that are asked for within a second, and short texts of one model that wait together run in one pass.
 
     Traces are dropped, oldest use first, when there are

@@ -288,7 +288,7 @@ def test_a_crowd_is_asked_to_wait() -> None:
         assert [visit.result().texts for visit in visits] == [1, 1, 1]
 
 
-def test_of_one_visitor_typing_goes_before_questions_and_these_before_what_goes_on_aside() -> None:
+def test_typing_goes_before_questions_and_these_before_background_work() -> None:
     gate = Gate()
     shared = engine(gate)
     first = shared.submit(core.Request("one", ("first",)))
