@@ -1,4 +1,4 @@
-"""What Headlight costs, measured."""
+"""Measurements of time, memory and bytes."""
 
 import os
 

@@ -103,7 +103,7 @@ ATTACKS = {"questions": questions, "typing": typing}
 
 
 async def measured(address: str, n: int, connections: int, attacks: list[str]) -> dict[str, object]:
-    """The bystander's seconds by what goes on meanwhile, and what the others got."""
+    """Seconds of the bystander by attack, and the counts of answers that the attackers got."""
     async with httpx2.AsyncClient(timeout=PATIENCE) as client:
 
         def bystander(number: int) -> Visitor:
