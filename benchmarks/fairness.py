@@ -1,10 +1,11 @@
 """How long a bystander waits for a sentence while another visitor keeps the server busy.
 
-    python -m benchmarks.fairness [--sentences 15] [--connections 16] [--attacks questions typing]
+    python -m benchmarks.fairness [--sentences 15] [--connections 16] [--attacks questions typing rooms refusals]
 
 The server is started as in the Procfile, on all cores. The bystander types one sentence a second and waits for each picture: first
 alone; then while another visitor asks for the lens and for the origin of each word over `connections` connections ("questions");
-then while that visitor types into as many pages ("typing"). The result is the ratio to the times alone in the same run.
+then while that visitor types into as many pages ("typing"), asks questions of all rooms ("rooms"), or asks questions that are refused at
+once ("refusals"). The result is the ratio to the times alone in the same run.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import contextlib
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -43,9 +45,45 @@ async def sentences(visitor: Visitor, n: int) -> list[float]:
     return took
 
 
+def lens_or_words(rng: random.Random) -> str:
+    """The lens, or the origin of each word, of a text that nothing is cached for."""
+    path = ".".join(str(rng.randrange(100, MOST_ID)) for _ in range(TOKENS))
+    return rng.choice((f"generate/wrote?path={path}", f"generate/lens?path={path}&position=60&token=5"))
+
+
+def of_any_room(rng: random.Random) -> str:
+    """A question of one of the rooms, with a changed edit or position, so that few answers come from a cache."""
+    edits = f"temperature_{rng.uniform(0.5, 2):.4f}"
+    return rng.choice(
+        (
+            f"whatif/sweep?sweep=heads&edits={edits}",
+            f"whatif/parts?edits={edits}",
+            f"whatif/side?edits={edits}",
+            f"masks/edited?edits={edits}",
+            "masks/ladder?",
+            "positions/loss?",
+            "positions/order?",
+            "step/worth?",
+            f"step/walk?layer={rng.randrange(30)}&position=2",
+            f"correlations?record={rng.randrange(30)}&head={rng.randrange(9)}",
+            "findings?",
+            "export?format=npz&kind=weights",
+            "generate/beams?beams=4&n=64",
+            f"generate/write?n=200&how=sample&seed={rng.randrange(10_000)}",
+        )
+    )
+
+
+def refused(rng: random.Random) -> str:
+    """A question that is refused at once."""
+    return f"generate/lens?path={rng.random()}"
+
+
 @contextlib.asynccontextmanager
-async def questions(address: str, connections: int, seen: Counter[str]) -> AsyncIterator[None]:
-    """One visitor who asks what each layer would say, and what wrote each word, of another text each time."""
+async def asking(
+    make: Callable[[random.Random], str], address: str, connections: int, seen: Counter[str]
+) -> AsyncIterator[None]:
+    """One visitor who asks questions about a run over many connections, without a pause."""
     async with httpx2.AsyncClient(timeout=None, limits=httpx2.Limits(max_connections=None)) as client:
         attacker = Visitor(1, address, client, Found(), random.Random(1))
         async with attacker.page() as line:
@@ -54,19 +92,15 @@ async def questions(address: str, connections: int, seen: Counter[str]) -> Async
         async def ask(number: int) -> None:
             rng = random.Random(number)
             while True:
-                path = ".".join(str(rng.randrange(100, MOST_ID)) for _ in range(TOKENS))
-                kind = rng.choice((f"wrote?path={path}", f"lens?path={path}&position=60&token=5"))
-                url = f"{address}/headlight/generate/{kind}&run={attacker.run}"
+                url = f"{address}/headlight/{make(rng)}&run={attacker.run}"
                 answer = await client.get(url, headers={"Cookie": attacker.cookie})
                 seen[str(answer.status_code)] += 1
-                if answer.status_code != 200:
-                    await asyncio.sleep(0.2)
 
-        asking = [asyncio.create_task(ask(i)) for i in range(connections)]
+        tasks = [asyncio.create_task(ask(i)) for i in range(connections)]
         try:
             yield
         finally:
-            await ended(asking)
+            await ended(tasks)
 
 
 @contextlib.asynccontextmanager
@@ -99,7 +133,12 @@ async def ended(tasks: list[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-ATTACKS = {"questions": questions, "typing": typing}
+ATTACKS = {
+    "questions": partial(asking, lens_or_words),
+    "typing": typing,
+    "rooms": partial(asking, of_any_room),
+    "refusals": partial(asking, refused),
+}
 
 
 async def measured(address: str, n: int, connections: int, attacks: list[str]) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import re
@@ -41,6 +42,7 @@ RATES: Mapping[str, Rate] = {  # of one visitor; of one address CROWD times as m
     "seconds": Rate(90, 0.5),
     "trainings": Rate(8, 0.1),
     "megabytes": Rate(400, 8),
+    "requests": Rate(400, 40),  # faster ones wait, and are not refused
     "classes": Rate(8, 0.02),  # that are opened
     "codes": Rate(30, 0.5),  # of a class that are wrong; a right one is never limited
     # Runs that this server does not have. After a restart no browser has a valid name, so a class of 60 counts as one visitor, and each
@@ -50,7 +52,7 @@ RATES: Mapping[str, Rate] = {  # of one visitor; of one address CROWD times as m
 
 
 def rates(value: str | None = None) -> dict[str, Rate]:
-    """RATES as HEADLIGHT_LIMITS changes them: "runs=60/2 megabytes=100/1", or "off". Raises ValueError for anything else."""
+    """RATES as HEADLIGHT_LIMITS changes them: "seconds=60/2 megabytes=100/1", or "off". Raises ValueError for anything else."""
     asked = os.environ.get(LIMITS, "") if value is None else value
     if asked == "off":
         return {}
@@ -149,7 +151,7 @@ def too_much(what: str, wait: float) -> Response:
 class Metered:
     """ASGI middleware: below `base`/headlight/ every answer counts as its visitor's bytes, and only who has work left has any done.
 
-    A run that the server does not have is answered with 404, and with 429 to a visitor who asks for many of them.
+    A visitor who sends requests too fast is slowed down. A run that the server does not have is answered with 404, and with 429 to a visitor who asks for many of them.
     """
 
     def __init__(self, app: ASGIApp, base: str = "") -> None:
@@ -164,6 +166,8 @@ class Metered:
             await self.app(scope, receive, send)
             return
         accounts = visitors.accounts_of(scope)
+        balances.spend(accounts, "requests", 1)
+        await asyncio.sleep(balances.take(accounts, "requests", 0))  # even a refusal takes time of the event loop
         for limit in ("megabytes",) if what.startswith(FREE) else ("megabytes", "seconds"):
             if wait := balances.take(accounts, limit, 0):
                 await too_much(limit, wait)(scope, receive, send)

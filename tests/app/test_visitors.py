@@ -148,6 +148,20 @@ def test_who_has_no_work_left_gets_files_and_classes_and_no_work(limited: TestCl
     assert limited.get("/headlight/asker").json() == [["nameless at testclient", "at testclient"]]
 
 
+def test_who_asks_too_fast_waits_and_is_not_refused(limited: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {"requests": rate_limits.Rate(2, 10)}
+    monkeypatch.setattr(rate_limits, "balances", rate_limits.Balances(rates, limited.clock))  # type: ignore[attr-defined]
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(round(seconds, 6))
+
+    monkeypatch.setattr(rate_limits.asyncio, "sleep", sleep)
+    assert {limited.get("/headlight/asker").status_code for _ in range(5)} == {200}
+    limited.get("/headlight/m/1/a.js")
+    assert waits == [0.0, 0.0, 0.1, 0.2, 0.3]
+
+
 COSTS = {
     "free": {
         "classroom/open", "classroom/{code}/join", "classroom/{code}/events", "classroom/{code}/vote", "classroom/{code}/teach",
