@@ -122,8 +122,8 @@ WORKING = {
     "running": "Running {title}.",
     "done": "Drawing.",
 }
-ONE_BEFORE = "Waiting for a turn: one sentence runs before yours."
-SOME_BEFORE = "Waiting for a turn: {n} sentences run before yours."
+ONE_BEFORE = "Waiting for a turn: one other task runs before yours."
+SOME_BEFORE = "Waiting for a turn: {n} other tasks run before yours."
 LAYERS = "Running {title}: layer {done} of {total} done."
 LAYERS_OF_PART = "Running {title}: part {part} of {parts} of the text, layer {done} of {total} done."
 BYTES = "Loading {title}: {done} of {total} · {name}"
