@@ -66,7 +66,7 @@ class HookPoint(nn.Module):
 
 _hooks: ContextVar[Mapping[HookPoint, Hook] | None] = ContextVar("hooks", default=None)
 
-# Called before every layer of a stack, where a pass may pause for another.
+# Called before every layer of a stack, where a pass may pause for another one. A caller of a model must not hold a lock then.
 between_layers: ContextVar[Callable[[], object] | None] = ContextVar("between_layers", default=None)
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from ..errors import Busy, Refused
+from ..errors import Refused
 from ..read.swaps import Swap, swaps
 from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
@@ -35,10 +35,12 @@ from .answers import (
     SweepPart,
 )
 from .arrival import arrival, into_loop
+from .engine import OWN
 from .pairs import asked_pairs, opened_pair, pairs_together
 from .parts import Ordered, PartRuns, begin_parts, ordered
 from .parts import together as parts_together
 from .paths import begin_path_runs, notes_of, tests_of
+from .turns import Places, current_askers
 from .worker import cores
 
 T = TypeVar("T")
@@ -54,6 +56,7 @@ FIRST = 2  # rows of a batch cost at most half of a pass of one text, which has 
 FEWEST = 4  # rows that are worth a core of their own
 KEPT_BYTES = 16 << 20  # of sweeps that are done
 MOST_WAITING = 128  # sweeps that have begun or wait
+MANY = "{n} sweeps are waiting already. Try again in a few seconds."
 LABEL_BYTES = 80  # of a token's name in memory, about
 PLACE_BYTES = 200  # of a head, a look or a part
 
@@ -79,7 +82,8 @@ class Sweeps:
         self._again, self._run_of = again, run_of
         self._kept = AnswerCache(KEPT_BYTES, sweep_bytes, weights)
         self._beside = ThreadPoolExecutor(cores(), thread_name_prefix="sweep-beside")
-        self._lock, self._waiting = threading.Lock(), 0
+        self._lock = threading.Lock()
+        self._places = Places(MOST_WAITING, MANY, OWN)
         self._coming: dict[Hashable, SweepUnderWay] = {}
 
     def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
@@ -200,7 +204,7 @@ class Sweeps:
         while batch := runs.batch(at, size):
             rows, turns = await self._turn(partial(timed, partial(runs.run, batch, at)))
             tell(rows)
-            alone = GROWING_ALONE if self._waiting == 1 else GROWING
+            alone = GROWING_ALONE if self._places.taken == 1 else GROWING
             size = max(FEWEST, larger(size, rows.n, turns * alone / TURN))
             at += rows.n
             yield rows
@@ -251,17 +255,13 @@ class Sweeps:
     @contextmanager
     def _place(self) -> Iterator[None]:
         """One of the places of sweeps. Raises Busy; and Refused for what the run does not have."""
-        with self._lock:
-            if self._waiting >= MOST_WAITING:
-                raise Busy(f"{self._waiting} sweeps are waiting already. Try again in a few seconds.")
-            self._waiting += 1
+        leave_place = self._places.take(current_askers())
         try:
             yield
         except IndexError as error:
             raise Refused(f"This run has no {error}.") from None
         finally:
-            with self._lock:
-                self._waiting -= 1
+            leave_place()
 
     def _tell(self, coming: SweepUnderWay, part: SweepPart | PartRows | PathEdges | PairRows) -> None:
         with self._lock:
@@ -275,7 +275,7 @@ class Sweeps:
 
         A sweep alone has the cores that torch leaves over as well, and takes half of the time; many leave them to the server.
         """
-        alone = self._waiting == 1 and rows.forward.loaded.device.type == "cpu"
+        alone = self._places.taken == 1 and rows.forward.loaded.device.type == "cpu"
         most = min(cores() // torch.get_num_threads(), (stop - start) // FEWEST) if alone else 1
         parts = rows.shares(start, stop, max(1, most))
         beside = [self._beside.submit(timed, partial(rows.run, *part)) for part in parts[1:]]

@@ -36,7 +36,7 @@ EQUAL = 0.5  # seconds of work; visitors who differ by less are served in the or
 CROWD = 16  # visitors with full shares at one network address, such as a school's
 MOST_PAUSED = 4  # passes paused at the same time; each keeps the memory of its layers so far
 LOOK = 0.005  # seconds, the shortest time between two checks for a waiting visitor
-MOST_OF_ONE = 64  # waiting tasks of one visitor
+MOST_OF_ONE, FEWEST_OF_ONE = 64, 4  # waiting tasks of one visitor: no more than are left for others, but always a few
 REMEMBERED = 20_000  # accounts
 
 
@@ -177,9 +177,9 @@ class Turns:
         return future
 
     def drop(self, task: Task) -> None:
-        """Remove a task that still waits. A running task is not affected."""
+        """Remove a task that still waits. One that has begun is not affected, even if it is paused."""
         with self._lock:
-            if task in self._waiting:
+            if task in self._waiting and task.resumed is None:
                 self._waiting.remove(task)
 
     def ahead(self, task: Task) -> int:
@@ -262,8 +262,9 @@ class Places:
         with self._lock:
             if self.taken >= self.most:
                 raise Busy(self.many.format(n=self.taken))
-            if visitors and min(self._by_visitor.get(one, 0) for one in visitors) >= MOST_OF_ONE:
-                raise Busy(self.own.format(n=MOST_OF_ONE))
+            own = min((self._by_visitor.get(one, 0) for one in visitors), default=0)
+            if own >= max(FEWEST_OF_ONE, min(MOST_OF_ONE, self.most - self.taken)):
+                raise Busy(self.own.format(n=own))
             self.taken += 1
             for one in visitors:
                 self._by_visitor[one] = self._by_visitor.get(one, 0) + 1

@@ -74,7 +74,7 @@ def test_a_set_that_is_left_ends(service: LocalService) -> None:
         await anext(going)
         await going.aclose()
         for _ in range(100):
-            if not service._sweeps._waiting:
+            if not service._sweeps._places.taken:
                 return len(service._sweeps._coming)
             await asyncio.sleep(0.02)
         raise AssertionError("it has not ended")

@@ -75,7 +75,7 @@ def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any,
     np.testing.assert_allclose(known.there, torch.log_softmax(logits, -1)[0, list(known.watched)], atol=1e-5)
     # all of it at once where it is known
     (again,) = served.rows(asked)
-    assert again.parts == tuple(parts) and served.service._sweeps._waiting == 0
+    assert again.parts == tuple(parts) and served.service._sweeps._places.taken == 0
 
 
 def test_one_part_waits_for_none_of_the_others(served: Served, monkeypatch: Any) -> None:
@@ -107,7 +107,7 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
     ):
         with pytest.raises(Refused):
             served.rows(asked, only)
-    monkeypatch.setattr("core.service.sweeps.MOST_WAITING", 0)
+    monkeypatch.setattr(served.service._sweeps._places, "most", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
         served.rows(AskedParts(other, "mean"))
     assert served.service._sweeps._coming == {}

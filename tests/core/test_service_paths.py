@@ -46,7 +46,7 @@ def test_paths_come_a_batch_at_a_time(served: Served, into: tuple[int, int] | No
     assert [edge for one in found for edge in one.edges] == alone and found[0].of == len(alone)
     assert max(abs(edge.change) for edge in alone) > 1e-3
     (again,) = edges(served, AskedParts(served.keys["b"]), AskedPaths(HEADS, into))
-    assert list(again.edges) == alone and served.service._sweeps._waiting == 0
+    assert list(again.edges) == alone and served.service._sweeps._places.taken == 0
 
 
 def test_whoever_leaves_ends_the_paths(served: Served, monkeypatch: Any) -> None:
@@ -70,7 +70,7 @@ def test_whoever_leaves_ends_the_paths(served: Served, monkeypatch: Any) -> None
 
     found = served.calls.result(first())
     assert found.n < found.of and sum(ran) < found.of
-    assert served.service._sweeps._coming == {} and served.service._sweeps._waiting == 0
+    assert served.service._sweeps._coming == {} and served.service._sweeps._places.taken == 0
 
 
 def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> None:

@@ -273,7 +273,7 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     for asked in (SilenceHeads(position=99), CutLooks(head=9), SilenceHeads(token=10**6)):
         with pytest.raises(Refused):
             collected(service, calls, request.key, asked)
-    monkeypatch.setattr("core.service.sweeps.MOST_WAITING", 0)
+    monkeypatch.setattr(service._sweeps._places, "most", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
         collected(service, calls, request.key, SilenceHeads("mean"))
 
@@ -303,7 +303,7 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
     plain = core.sweep_heads(run)
     assert part.sweep.after.probability is not None and plain.after.probability is not None
     np.testing.assert_allclose(part.sweep.after.probability, plain.after.probability, atol=1e-5)
-    service._sweeps._waiting = 1  # somebody else sweeps: one core is left to the server
+    service._sweeps._places.taken = 1  # somebody else sweeps: one core is left to the server
     batches.clear()
     collected(service, calls, request.key, SilenceHeads("mean"))
     assert [batch[:2] for batch in batches] == [(0, 12)]
@@ -343,7 +343,7 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
         service, calls, request.key, SilenceHeads("mean")
     )  # comes after what was left, in the one queue of turns
     assert again[-1].of == 8 and len(batches) <= reached + 1 + 8, "the rows that nobody waited for were never run"
-    assert service._sweeps._waiting == 0
+    assert service._sweeps._places.taken == 0
 
     async def join_one_that_leaves() -> tuple[list[int], list[int]]:
         """The first rows of the parts of somebody who begins a sweep and leaves, and of somebody who joined him."""

@@ -144,6 +144,33 @@ def test_who_interrupts_a_pass_between_two_layers(
     assert last.wait(10) and done == order
 
 
+def test_a_paused_pass_that_is_cancelled_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK", 0.0)
+    usage = Usage(clock=Clock())
+    usage.add(ANN, 5.0)
+    gate, paused, free = Gate(), threading.Event(), threading.Event()
+    shared = engine(gate, usage=usage)
+    with asked_by(ANN):
+        run = shared.submit(core.Request("one", ("the first",)))
+    assert gate.begun.wait(10)
+
+    def other() -> None:
+        paused.set()
+        assert free.wait(10)
+
+    with asked_by(BOB):
+        question = shared.again(other)
+    gate.open.set()
+    assert paused.wait(10) and shared._turns._paused == 1
+    run.cancel()
+    free.set()
+    question.result(10)
+    with pytest.raises(core.errors.RunCancelled):
+        run.future.result(10)
+    shared._turns.submit(lambda: None).result(10)
+    assert (shared._turns._paused, shared.status()["running_or_waiting"]) == (0, 0)
+
+
 def test_whoever_joins_a_run_or_an_answer_brings_it_forward() -> None:
     usage = Usage(clock=Clock())
     usage.add(ANN, 5.0)
@@ -198,21 +225,29 @@ def test_a_pass_for_several_is_charged_to_each_in_parts_while_others_wait_and_to
     assert told["ann"] == told["bob"] > 0 and told["carol"] > 0 and "dora" not in told
 
 
-def test_one_visitor_takes_no_more_than_some_of_the_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_OF_ONE", 3)
-    places = Places(5, "{n} wait.", "{n} of yours wait.")
-    leave = [places.take(ANN) for _ in range(3)]
-    with pytest.raises(Busy, match=r"^3 of yours wait\.$"):
+def test_one_visitor_leaves_as_many_places_as_it_takes_and_everyone_has_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FEWEST_OF_ONE", 2)
+    places = Places(9, "{n} wait.", "{n} of yours wait.")
+    leave = [places.take(ANN) for _ in range(5)]
+    with pytest.raises(Busy, match=r"^5 of yours wait\.$"):
         places.take(ANN)
-    leave.append(places.take(BOB))
-    leave.append(places.take(Askers(())))
-    with pytest.raises(Busy, match=r"^5 wait\.$"):
+    leave += [places.take(BOB) for _ in range(2)]
+    with pytest.raises(Busy, match=r"^2 of yours wait\.$"):
         places.take(BOB)
+    leave += [places.take(Askers(("carol",))) for _ in range(2)]
+    with pytest.raises(Busy, match=r"^9 wait\.$"):
+        places.take(Askers(("dora",)))
     for one in leave:
         one()
     assert places.taken == 0 and not places._by_visitor
-    for _ in range(5):  # a script of one's own has them all
+    for _ in range(9):  # a script without visitors has all of them
         places.take(Askers(()))
+    monkeypatch.setattr(module, "MOST_OF_ONE", 3)
+    many = Places(1000, "{n} wait.", "{n} of yours wait.")
+    for _ in range(3):
+        many.take(ANN)
+    with pytest.raises(Busy, match=r"^3 of yours wait\.$"):
+        many.take(ANN)
 
 
 def test_an_answer_that_nobody_waits_for_gives_up_its_turn() -> None:
