@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import re
 import threading
 import time
+from asyncio import sleep
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -167,7 +167,7 @@ class Metered:
             return
         accounts = visitors.accounts_of(scope)
         balances.spend(accounts, "requests", 1)
-        await asyncio.sleep(balances.take(accounts, "requests", 0))  # even a refusal takes time of the event loop
+        await sleep(balances.take(accounts, "requests", 0))  # even a refusal takes time of the event loop
         for limit in ("megabytes",) if what.startswith(FREE) else ("megabytes", "seconds"):
             if wait := balances.take(accounts, limit, 0):
                 await too_much(limit, wait)(scope, receive, send)

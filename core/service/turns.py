@@ -181,6 +181,7 @@ class Turns:
         with self._lock:
             if task in self._waiting and task.resumed is None:
                 self._waiting.remove(task)
+                task.do = _done
 
     def ahead(self, task: Task) -> int:
         """Number of tasks that run now or have their turn before this one."""
@@ -214,6 +215,7 @@ class Turns:
         finally:
             between_layers.reset(token)
             self._charge(task)
+            task.do = _done  # a task that is kept must not keep its trace
             with self._lock:
                 self._running -= 1
                 self._start()
@@ -243,6 +245,10 @@ class Turns:
             self._start()
         task.resumed.wait()
         task.resumed, task.since = None, time.monotonic()
+
+
+def _done() -> None:
+    """The work of a task that is over."""
 
 
 @dataclass(eq=False)

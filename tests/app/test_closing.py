@@ -25,7 +25,7 @@ from app.classroom import routes as classroom
 from app.rooms.train import own_text
 from app.session import service
 from app.shell import closing, routes
-from app.transport import admission, open_answers, words
+from app.transport import admission, open_answers, visitors, words
 from core.run.request import Request as RunRequest
 from tests import servers
 from tests.app import school
@@ -37,7 +37,7 @@ from tests.servers import ROOT
 SCRIPT = "tests/app/ends_soon.py"
 TOGETHER = 2.0 + 0.5 + 1.0  # seconds: patience and last words of that script, and the server's for its connections
 BUSY = 20.0  # more, for a machine with other work
-COOKIE = "headlight=0123456789abcdefghijkl"  # one visitor: a text is shown to the one who brought it
+COOKIE = f"headlight={visitors.new_name()}"  # one visitor: a text is shown to the one who brought it
 
 
 # answers in this process

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from app.rooms.lessons import opening, routes
 from app.rooms.lessons.written import file, folder, own, table
 from app.session import settings
+from app.transport import visitors
 from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, serving
 from tests.app.pages import lend
@@ -73,6 +74,9 @@ def broken(name: str) -> str:
 # the routes
 
 
+ANN, BOB = visitors.new_name(), visitors.new_name()
+
+
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     """A server on a machine of one's own, and a browser of that machine."""
@@ -80,7 +84,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     monkeypatch.delenv("HEADLIGHT_SERVICE", raising=False)
     monkeypatch.setattr(routes, "desk", own.Desk())
     with TestClient(Starlette(routes=routes.ROUTES), base_url="http://localhost") as client:
-        client.cookies.set("headlight", "a" * 22)
+        client.cookies.set("headlight", ANN)
         yield client
 
 
@@ -91,7 +95,7 @@ def test_a_broken_file_has_its_sentence_at_its_line(client: TestClient, path: st
     _, _, line, said = BROKEN[name]
     assert any(one["line"] == line and one["said"].startswith(said) for one in found["faults"]), found["faults"]
     assert "step" not in found and "truth" not in found
-    assert not routes.desk.lessons("a" * 22)
+    assert not routes.desk.lessons(ANN)
 
 
 @pytest.mark.parametrize("path", ["check", "own?name=keys.md", "rehearsal"])
@@ -112,13 +116,13 @@ def test_what_a_reading_takes_and_no_run_is_a_fault_as_well(client: TestClient) 
     assert client.post("/headlight/lessons/check", content=TIED).json()["faults"] == []
     found = client.post("/headlight/lessons/own?name=a.md", content=TIED).json()
     assert [(one["line"], one["said"].partition(" ")[0]) for one in found["faults"]] == [(14, "“cabinetcabinet”")]
-    assert not routes.desk.lessons("a" * 22)
+    assert not routes.desk.lessons(ANN)
 
 
 def test_a_lesson_is_its_visitors_alone_and_one_of_the_same_name_takes_its_place(client: TestClient) -> None:
     brought = client.post("/headlight/lessons/own?name=My%20Keys.md", content=GOOD).json()
     assert (brought["step"], brought["faults"]) == ("own-my-keys.1", [])
-    mine, other = routes.desk.lessons("a" * 22), routes.desk.lessons("b" * 22)
+    mine, other = routes.desk.lessons(ANN), routes.desk.lessons(BOB)
     assert [lesson.title for lesson in mine.values()] == ["Keys & <b>cabinets</b>"] and other == {}
     assert next(iter(table.listed(mine))) == "own-my-keys" and "own-my-keys" not in table.listed(other)
     assert opening.read({"lesson": "own-my-keys", "at": "2"}, mine).step == "own-my-keys.2"
@@ -126,10 +130,10 @@ def test_a_lesson_is_its_visitors_alone_and_one_of_the_same_name_takes_its_place
     assert gone.step == "1.1" and gone.note.startswith("“own-my-keys.1” is a lesson from a file of a visitor’s own")
     again = GOOD.replace("lesson: Keys", "lesson: More keys")
     assert client.post("/headlight/lessons/own?name=my-keys.txt", content=again).json()["step"] == "own-my-keys.1"
-    assert [one.title for one in routes.desk.lessons("a" * 22).values()] == ["More keys & <b>cabinets</b>"]
-    client.cookies.set("headlight", "b" * 22)
+    assert [one.title for one in routes.desk.lessons(ANN).values()] == ["More keys & <b>cabinets</b>"]
+    client.cookies.set("headlight", BOB)
     client.post("/headlight/lessons/own?name=.md", content=GOOD)
-    assert len(routes.desk.lessons("a" * 22)) == 1 == len(routes.desk.lessons("b" * 22))
+    assert len(routes.desk.lessons(ANN)) == 1 == len(routes.desk.lessons(BOB))
 
 
 def test_a_visitor_has_so_many_lessons_and_a_server_so_many_visitors() -> None:

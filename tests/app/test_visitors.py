@@ -153,10 +153,10 @@ def test_who_asks_too_fast_waits_and_is_not_refused(limited: TestClient, monkeyp
     monkeypatch.setattr(rate_limits, "balances", rate_limits.Balances(rates, limited.clock))  # type: ignore[attr-defined]
     waits: list[float] = []
 
-    async def sleep(seconds: float) -> None:
+    async def noted(seconds: float) -> None:
         waits.append(round(seconds, 6))
 
-    monkeypatch.setattr(rate_limits.asyncio, "sleep", sleep)
+    monkeypatch.setattr(rate_limits, "sleep", noted)
     assert {limited.get("/headlight/asker").status_code for _ in range(5)} == {200}
     limited.get("/headlight/m/1/a.js")
     assert waits == [0.0, 0.0, 0.1, 0.2, 0.3]
