@@ -38,7 +38,7 @@ def screen(request, browser: Browser, address: str) -> Iterator[Screen]:
     width, height, scheme = request.param
     size = {"width": width, "height": height}
     with lend(browser, viewport=size, color_scheme=scheme, reduced_motion="reduce") as page:
-        screen = Screen(page, address).open(f"?layer={LAYER}&head={HEAD}&query={QUERY}")
+        screen = Screen(page, address).open(f"?layer={LAYER}&head={HEAD}&query={QUERY}&pinned=true")
         if screen.root.locator(".fold").is_visible():
             screen.root.locator(".fold summary").click()
             screen.page.mouse.move(0, 0)  # off the words, which are where the summary was once a longer text is there
