@@ -128,7 +128,7 @@ def test_the_head_on_the_screen_comes_as_soon_as_the_pass_has_left_it_and_the_re
 )
 def test_what_is_chosen_before_a_run_is_on_the_screen_counts_in_it(screen: Screen, keys: str, shown: dict[str, str]):
     """Layer 4 is opened, so nothing of the run is there before the wait: all is done to the picture before."""
-    screen.open("?layer=4&head=5")
+    screen.open("?layer=4&head=5&pinned=true")
     before = screen.data()["run"]
     screen.type(f"{own(screen, WHILE)} {keys}")
     screen.page.get_by_role("button", name=shell_words.CANCEL).wait_for()
@@ -236,7 +236,9 @@ def newcomer(request, browser: Browser, address: str) -> Iterator[Screen]:
 
 def arrive(screen: Screen, text: str, **asked: str) -> None:
     """Follow a link to a text that takes long, until the layers that come before the wait are on the screen."""
-    screen.arrive(f"?{urlencode({'text': text, 'layer': LAYER, 'head': HEAD, 'query': QUERY, **asked})}")
+    screen.arrive(
+        f"?{urlencode({'text': text, 'layer': LAYER, 'head': HEAD, 'query': QUERY, 'pinned': 'true', **asked})}"
+    )
     screen.until("root.dataset.underway === '3 of 6'")
 
 
