@@ -26,8 +26,8 @@ LIMITS = "HEADLIGHT_LIMITS"
 MOST_ACCOUNTS = 20_000  # that are remembered
 MEGABYTE = 1_000_000
 LONGEST_WAIT = 30.0  # seconds, however much one large question has cost
-# Below /headlight/: files, and classes, which have limits of their own and whose followers share an address.
-FREE = ("m/", "writer/", "classroom/", "plotly.js", "preview.png", "oembed")
+# Paths below /headlight/ that do no work for which others wait: files, and classes, which have limits of their own.
+FREE = ("writer/", "classroom/", "plotly.js", "preview.png", "oembed")
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,12 @@ def sentence(wait: float) -> str:
 
 
 def charge(accounts: Accounts, seconds: float) -> None:
-    """Work that was done for a visitor."""
+    """Charge a visitor for seconds of work."""
     balances.spend(accounts, "seconds", seconds)
 
 
 def costing(what: str) -> Callable[[Route], Route]:
-    """A route that limits how many of these a visitor asks for; beyond that it says how long to wait."""
+    """Decorate a route so that each request costs one of `what`. A visitor without any left is told how long to wait."""
 
     def of(make: Route) -> Route:
         @wraps(make)
@@ -149,9 +149,9 @@ def too_much(what: str, wait: float) -> Response:
 
 
 class Metered:
-    """ASGI middleware: below `base`/headlight/ every answer counts as its visitor's bytes, and only who has work left has any done.
+    """ASGI middleware for paths below `base`/headlight/: charges bytes, slows down fast requests, refuses visitors without a balance.
 
-    A visitor who sends requests too fast is slowed down. A run that the server does not have is answered with 404, and with 429 to a visitor who asks for many of them.
+    A run that the server does not have is a 404. A visitor who asks for many such runs gets 429 instead.
     """
 
     def __init__(self, app: ASGIApp, base: str = "") -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from app.transport import rate_limits
-from core.service.arrival import arrival
+from core.service.arrival import only_arrival
 from core.service.turns import Turns, Usage
 
 T = TypeVar("T")
@@ -16,8 +16,4 @@ _turns = Turns("page", 1, USAGE)
 
 async def done(make: Callable[[], T]) -> T:
     """Run `make` in a thread when its visitor's turn has come, and return its result."""
-    future = _turns.submit(make)
-    try:
-        return await arrival(future)
-    finally:
-        future.cancel()
+    return await only_arrival(_turns.submit(make))

@@ -31,3 +31,11 @@ async def arrival(future: Future[T]) -> T:
         future.add_done_callback(lambda _: tell())
         await there.wait()
     return future.result()
+
+
+async def only_arrival(future: Future[T]) -> T:
+    """The same for a future that nothing else waits for: a caller who leaves cancels it. A task that has begun still ends."""
+    try:
+        return await arrival(future)
+    finally:
+        future.cancel()

@@ -34,7 +34,7 @@ from .answers import (
     PathEdges,
     SweepPart,
 )
-from .arrival import arrival, into_loop
+from .arrival import into_loop, only_arrival
 from .engine import OWN
 from .pairs import asked_pairs, opened_pair, pairs_together
 from .parts import Ordered, PartRuns, begin_parts, ordered
@@ -287,11 +287,7 @@ class Sweeps:
         return together([outcome for outcome, _ in made]), min(turns for _, turns in made)
 
     async def _turn(self, make: Callable[[], T]) -> T:
-        future = self._again(make)
-        try:
-            return await arrival(future)
-        finally:
-            future.cancel()
+        return await only_arrival(self._again(make))
 
 
 def begun(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:

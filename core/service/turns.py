@@ -26,11 +26,8 @@ T = TypeVar("T")
 Accounts = tuple[str, ...]  # of one visitor, from the narrowest: a browser, then its network address
 log = logging.getLogger("headlight")
 
-TYPED, QUESTION, ASIDE = (
-    0,
-    1,
-    2,
-)  # urgency of a run that a visitor waits for, of a question about a run, of background work
+# Urgency of a run that a visitor waits for, of a question about a run, and of background work
+TYPED, QUESTION, ASIDE = range(3)
 HALVED = 10.0  # seconds after which past work counts half
 EQUAL = 0.5  # seconds of work; visitors who differ by less are served in the order in which they asked
 CROWD = 16  # visitors with full shares at one network address, such as a school's

@@ -21,7 +21,7 @@ from ..run.request import Request
 from ..run.trace import Trace
 from .answer_cache import AnswerCache
 from .answers import Site, SiteId
-from .arrival import arrival
+from .arrival import arrival, only_arrival
 from .engine import OWN, Engine
 from .facts import sites_of
 from .maps.compute import array
@@ -94,12 +94,8 @@ class Worker:
             raise Refused(f"This run has no {error}.") from None
 
     async def _pass(self, make: Callable[[], T], aside: bool = False) -> T:
-        """Something that runs a model, in its turn. Who waits no longer gives up a turn that has not come."""
-        future = self.engine.again(make, aside)
-        try:
-            return await arrival(future)
-        finally:
-            future.cancel()
+        """Run a model in its turn and return the result."""
+        return await only_arrival(self.engine.again(make, aside))
 
     async def _record(self, key: str, record: int) -> AttentionRecord:
         run = await self._run(key)
@@ -132,10 +128,7 @@ class Worker:
         leave_place = self._places.take(current_askers())
         future = (self._slow if slow else self._quick).submit(partial(self._guarded, make))
         future.add_done_callback(lambda _: leave_place())
-        try:
-            return await arrival(future)
-        finally:
-            future.cancel()  # of no effect on one that has begun
+        return await only_arrival(future)
 
     def _guarded(self, make: Callable[[], T]) -> T:
         with memory.guarded(self.engine.device, "This picture", SHORTER):
