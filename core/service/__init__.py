@@ -1,9 +1,14 @@
 """The seam between what runs models and what shows them: a Service, its answers in plain data, and the one of this process."""
 
 # Names for app and cluster, each once: an unused one fails tests/test_layering.py.
+from ..learn.residual_paths import ResidualPath
+from ..read.additions import Added, SiteWalk, WalkFacts, WalkNumber
 from ..read.comparison import AnswerChange, HeadDifference
+from ..read.ending import Ending
+from ..read.experts import Routing
 from ..read.findings import Finding
 from ..read.sinks import Sink
+from ..read.strip import Strip
 from ..read.word_order import shuffled_words
 from ..read.worth import Worth
 from ..run.attention import Receipt
@@ -72,15 +77,5 @@ from .training.local import look_facts
 from .training.text_trainer import TextNews, TextTrainer
 from .training.trainer import frame_facts
 from .waiting import Waiting
-from .walks.answers import (
-    AddedFacts,
-    EndingFacts,
-    ExpertFacts,
-    ResidualPathFacts,
-    SiteWalk,
-    StripFacts,
-    WalkFacts,
-    WalkNumber,
-)
 from .worker import cores
 from .writing.answers import MOST_WRITTEN, BeamsGrown, OpenedText, WrittenOn, WrittenToken

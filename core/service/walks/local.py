@@ -5,21 +5,16 @@ from __future__ import annotations
 from functools import partial
 
 from ...errors import Refused
+from ...learn.residual_paths import ResidualPath, residual_paths
+from ...read.additions import Added, WalkFacts, WalkNumber, additions, walk_facts
+from ...read.ending import Ending, ending
+from ...read.experts import Routing, routing
 from ...read.layer_walk import Guess, Terms, Walk, guesses, terms, walk
+from ...read.strip import Strip, strip
 from ..answer_cache import AnswerCache
 from ..engine import Engine
 from ..worker import Worker
-from .answers import AddedFacts, EndingFacts, ExpertFacts, ResidualPathFacts, StripFacts, WalkFacts, WalkNumber
-from .compute import (
-    added,
-    ending_facts,
-    expert_facts,
-    residual_path_facts,
-    strip_facts,
-    walk_bytes,
-    walk_facts,
-    without_run,
-)
+from .compute import walk_bytes, without_run
 
 WALK_BYTES = 64 << 20  # of walks, whose numbers somebody asks about one by one
 
@@ -44,19 +39,19 @@ class LocalWalks(Worker):
         except (IndexError, ValueError) as error:
             raise Refused(f"There is {error}." if isinstance(error, IndexError) else f"{error}.") from None
 
-    async def additions(self, key: str, stack: str) -> tuple[AddedFacts, ...]:
-        async def make() -> tuple[AddedFacts, ...]:
+    async def additions(self, key: str, stack: str) -> tuple[Added, ...]:
+        async def make() -> tuple[Added, ...]:
             run = await self._run(key)
             try:
-                return await self._work(partial(added, run, stack))
+                return await self._work(partial(additions, run, stack))
             except KeyError:
                 raise Refused(f"This run has no stack called {stack!r}.") from None
 
         return await self._kept.get(("additions", key, stack), make)
 
-    async def experts(self, key: str, stack: str) -> ExpertFacts:
-        async def make() -> ExpertFacts:
-            return await self._again(key, lambda run: expert_facts(run, stack))
+    async def experts(self, key: str, stack: str) -> Routing:
+        async def make() -> Routing:
+            return await self._again(key, lambda run: routing(run, stack))
 
         return await self._kept.get(("experts", key, stack), make)
 
@@ -66,23 +61,23 @@ class LocalWalks(Worker):
 
         return await self._kept.get(("guesses", key, query), make)
 
-    async def strip(self, key: str, stack: str, position: int | None = None) -> StripFacts:
-        async def make() -> StripFacts:
+    async def strip(self, key: str, stack: str, position: int | None = None) -> Strip:
+        async def make() -> Strip:
             try:
-                return await self._again(key, lambda run: strip_facts(run, stack, position))
+                return await self._again(key, lambda run: strip(run, stack, position))
             except KeyError:
                 raise Refused(f"This run has no stack called {stack!r}.") from None
 
         return await self._kept.get(("strip", key, stack, position), make)
 
-    async def ending(self, key: str, position: int | None = None, k: int = 10) -> EndingFacts:
-        async def make() -> EndingFacts:
-            return await self._again(key, lambda run: ending_facts(run, position, k))
+    async def ending(self, key: str, position: int | None = None, k: int = 10) -> Ending:
+        async def make() -> Ending:
+            return await self._again(key, lambda run: ending(run, position, k))
 
         return await self._kept.get(("ending", key, position, k), make)
 
-    async def residual_paths(self) -> tuple[ResidualPathFacts, ...]:
-        return await self._kept.get("residual paths", lambda: self._work(residual_path_facts, slow=True))
+    async def residual_paths(self) -> tuple[ResidualPath, ...]:
+        return await self._kept.get("residual paths", lambda: self._work(residual_paths, slow=True))
 
     async def _walk(self, key: str, stack: str, layer: int, query: int) -> Walk:
         async def make() -> partial[Walk]:
