@@ -12,6 +12,7 @@ from ..model.hooks import hook_points
 from ..model.transformer import Attention
 from ..run.predictions import checked_positions
 from ..run.trace import Trace
+from .conditional_loss import tokens_read
 from .layer_walk import Walk, mlp_of, norm_of
 
 SUBLAYERS = {"attn_out": "attention", "cross_out": "cross-attention", "mlp_out": "MLP"}  # hook -> name
@@ -163,7 +164,7 @@ def start(run: Trace, stack: str, query: int) -> Start:
 
     Raises IndexError for a position that the run does not have, KeyError for a stack, and Outdated after a training.
     """
-    tokens = run.source if stack == "encoder" or run.target is None else run.target
+    tokens = tokens_read(run, stack)
     checked_positions(tokens, [query])
     name = f"{stack}.embed"
     known = hook_points(run.loaded.model)

@@ -1,4 +1,4 @@
-"""The end of a pass at one word: the last norm, a logit for every token of the vocabulary, and the losses of the text."""
+"""The end of a pass at one position: the final norm, statistics of the logits, and the losses of the text."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from ..model.transformer import RMSNorm
-from ..run.predictions import allowed_scores, checked_positions, following, head_of, labels_of, strings_of
+from ..run.predictions import checked_positions, head_of, labels_of, strings_of
 from ..run.trace import Trace
 from .additions import array
-from .conditional_loss import given
+from .conditional_loss import given, next_scores, tokens_read
 
 
 @dataclass(frozen=True, eq=False)
 class LastNorm:
     """The norm before the head at one position: after = (before − centre) / scale · gain + shift."""
 
-    centre: float  # the mean of the stream; 0 of an RMS norm
+    centre: float  # mean of the stream; 0 for RMSNorm
     scale: float  # √(mean x² + ε), or the standard deviation
     gain: np.ndarray  # float32 [d_model]: γ
     shift: np.ndarray | None  # float32 [d_model]: β
@@ -27,16 +27,16 @@ class LastNorm:
 
 @dataclass(frozen=True, eq=False)
 class Ending:
-    """From the stream after the last layer to the next word, at one position.
+    """From the stream after the last layer to the next token, at one position.
 
-    The statistics are of all logits that the model may choose among there. A token's probability is e^(logit − log_sum_exp).
+    The statistics are over all tokens that may follow. A token's probability is e^(logit − log_sum_exp).
     """
 
     position: int
     before: np.ndarray  # float32 [d_model]: the stream after the last layer
-    after: np.ndarray  # float32 [d_model]: what the head is given
-    norm: LastNorm | None  # None where there is none
-    ids: tuple[int, ...]  # the likeliest tokens, the likeliest first
+    after: np.ndarray  # float32 [d_model]: input of the head
+    norm: LastNorm | None  # None if the model has none
+    ids: tuple[int, ...]  # the most likely tokens, the most likely first
     strings: tuple[str, ...]
     labels: tuple[str, ...]
     logits: tuple[float, ...]
@@ -45,7 +45,7 @@ class Ending:
     mean: float
     deviation: float
     lowest: float
-    losses: np.ndarray  # float32 [pos]: −ln of the probability of the token that follows; nan where none does
+    losses: np.ndarray  # float32 [pos]: −ln of the probability of the next token; nan if there is none
 
 
 def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
@@ -53,26 +53,25 @@ def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
 
     Raises TextError for models without a head, IndexError for a position, and Outdated after a training.
     """
-    head = head_of(run.loaded)
-    tokens = run.source if run.target is None else run.target
+    head_of(run.loaded)
+    tokens = tokens_read(run)
     (at,) = checked_positions(tokens, None if position is None else [position])
     name, stack = run.config.stacks[-1][0], run.loaded.model.stacks[-1]
     before = run.value(f"{name}.blocks.{len(stack.blocks) - 1}.hook_resid_post", [at])[0].float()
     x = run.head_input([at])
     with torch.inference_mode():
-        scores = allowed_scores(head(x[None])[0].float(), following(run.loaded, tokens, [at]))[0]  # [vocab]
-        # Tens of thousands of numbers lose digits in a sum of float32
-        log_sum_exp = scores.cpu().double().logsumexp(-1)
-        chances = scores.softmax(-1)  # as everywhere else: two screens say one number
+        scores = next_scores(run, at)
+        log_sum_exp = scores.cpu().double().logsumexp(-1)  # a float32 sum of so many numbers loses digits
+        probabilities = scores.softmax(-1)  # in float32 like everywhere else, so that all screens show the same number
         logits, chosen = scores.topk(min(k, len(scores)))
         kept = scores[~scores.isneginf()]
     logits = logits[~logits.isneginf()]
     ids = chosen.tolist()[: len(logits)]
     losses = np.full(len(tokens), np.nan, np.float32)
     if run.config.writes:
-        own = given(run)
-        losses[own.positions.cpu()] = array(own.losses)
-    run.forward.weights.check()  # which may be trained meanwhile
+        next_tokens = given(run)
+        losses[next_tokens.positions.cpu()] = array(next_tokens.losses)
+    run.forward.weights.check()  # a training may run at the same time
     return Ending(
         at,
         array(before),
@@ -82,7 +81,7 @@ def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
         strings_of(run.loaded, ids),
         labels_of(run.loaded, ids),
         tuple(logits.tolist()),
-        tuple(chances[chosen[: len(logits)]].tolist()),
+        tuple(probabilities[chosen[: len(logits)]].tolist()),
         float(log_sum_exp),
         float(kept.mean()),
         float(kept.std(correction=0)),

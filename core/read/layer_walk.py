@@ -1,13 +1,13 @@
-"""One token's way through one layer: every number on it, and where each number came from.
+"""One token's way through one layer: every number on it, and the terms that each number is the sum of.
 
-Every step of a layer is a sum of products, a norm, or a function of one number. walk() has what the followed token is at each
-step, terms() takes any one of these numbers apart, and guesses() says what the stream would predict after every addition.
+Every step of a layer is a sum of products, a norm, or a function of one number. walk() has the values of the followed token at each
+step, terms() splits one number into its terms, and guesses() has the prediction of the residual stream after every addition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -20,51 +20,63 @@ from ..model.transformer import MLP, Attention, Block, Expert, MixtureOfExperts,
 from ..run.attention import AttentionRecord
 from ..run.predictions import allowed_scores, checked_positions, following, head_of, strings_of
 from ..run.trace import Trace
+from .conditional_loss import tokens_read
 
 Index = tuple[int, ...]
+Factors = tuple[Tensor, Tensor, float]  # the two factors of each term [term], and the bias
+
+# Hooks of a layer that a walk needs, by the ends of their names. No layer has all of them.
+LAYER_HOOKS = (
+    *("resid_pre", "attn_normed", "cross_normed", "mlp_normed", "q_pre", "k_pre", "q", "k", "v", "z", "o"),
+    *("attn_out", "resid_mid", "cross_out", "resid_cross", "pre", "pre_linear", "post", "router", "mlp_out"),
+    "resid_post",
+)
+STREAM_AFTER = {"attn": "hook_resid_mid", "cross_attn": "hook_resid_cross", "mlp": "hook_resid_post"}
 
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """What the token at `query` is at each step of one layer, float32, in the order of the pass.
+    """Values of the token at `query` at each step of one layer, float32, in the order of the pass.
 
-    values has these steps, where the layer has them (`attn` stands for cross_attn too):
-        x             [d_model]            the residual stream as the layer begins
-        attn.norm     [d_model]            pre and sandwich: first, what attention reads; post: last, the stream after it
-        attn.q        [head, d_head]       the query, before rotary positions turn it
-        attn.k, .v    [kv_head, key, d_head]  of all keys, which queries of other heads may share; k before it is turned
-        attn.turned   [head, d_head]       rotary only: the query as it meets the keys
+    values has these steps, if the layer has them (`attn` stands for cross_attn too):
+        x             [d_model]            the residual stream before the layer
+        attn.norm     [d_model]            pre and sandwich: first, the input of attention; post: last, the stream after it
+        attn.q        [head, d_head]       the query, before RoPE
+        attn.k, .v    [kv_head, key, d_head]  of all keys, which queries of other heads may share; k before RoPE
+        attn.turned   [head, d_head]       rotary only: the query after RoPE
         attn.raw      [head, key]          q·k
-        attn.scores   [head, key]          scaled, biased, −∞ where the mask forbids
+        attn.scores   [head, key]          scaled, biased, −∞ where masked
         attn.weights  [head, key]          softmax
         attn.z        [head, d_head]       Σ weight · v
-        attn.out      [d_model]            z W_O, with its bias: what attention adds
+        attn.out      [d_model]            z W_O with its bias: output of attention
         attn.out_norm [d_model]            sandwich: the same, normed
-        attn.add      [d_model]            the stream with it
+        attn.add      [d_model]            the stream plus the output
         mlp.norm      [d_model]            as attn.norm
-        mlp.gate      [d_ff]               gated: what the activation gets
-        mlp.up        [d_ff]               what the activation gets, or the gate is multiplied with
+        mlp.gate      [d_ff]               gated: input of the activation
+        mlp.up        [d_ff]               input of the activation, or what the gate is multiplied with
         mlp.act       [d_ff]               after the activation (and the product)
-        mlp.out       [d_model]            what the MLP adds
+        mlp.out       [d_model]            output of the MLP
         mlp.out_norm, mlp.add [d_model]    as for attention
     A layer with a mixture of experts has, instead of gate, up and act:
         mlp.router    [expert]             the router's score of every expert
-        mlp.taken     [choice]             the weights of those that it chose, the largest first, and of the expert that all tokens take
-        mlp.experts   [choice, d_model]    what each of them makes of the token; mlp.out is their sum by these weights
-    before_norm has what each norm is given, of every position, [pos, d_model]: BatchNorm would measure its columns.
+        mlp.taken     [choice]             the weights of the chosen experts, the largest first, then that of the shared expert
+        mlp.experts   [choice, d_model]    the output of each; mlp.out is their sum by these weights
+    before_norm has the input of each norm at every position, [pos, d_model], because BatchNorm would measure its columns.
     """
 
     run: Trace
     stack: str
     layer: int
     query: int
-    values: Mapping[str, Tensor]
-    before_norm: Mapping[str, Tensor]
-    inputs: Mapping[
-        str, tuple[Tensor, Tensor]
-    ]  # attention -> what its queries [d_model] and its keys [key, d_model] read
-    turned_keys: Mapping[str, Tensor]  # attention -> k as the queries meet it, [kv_head, key, d_head]
-    chosen: Sequence[int | None] = ()  # the experts of mlp.taken by their numbers; None: the one that all tokens take
+    values: dict[str, Tensor] = field(default_factory=dict)
+    before_norm: dict[str, Tensor] = field(default_factory=dict)
+    inputs: dict[str, tuple[Tensor, Tensor]] = field(
+        default_factory=dict
+    )  # sublayer -> the input of its queries [d_model] and of its keys [key, d_model]
+    turned_keys: dict[str, Tensor] = field(default_factory=dict)  # attention -> k after RoPE, [kv_head, key, d_head]
+    chosen: list[int | None] = field(
+        default_factory=list
+    )  # numbers of the experts in mlp.taken; None: the expert that all tokens take
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -72,11 +84,11 @@ class Walk:
 
     @property
     def block(self) -> Block:
-        """The layer's module. Raises Outdated where its weights are no longer those of the run."""
+        """The layer's module. Raises Outdated if its weights are no longer those of the run."""
         self.run.forward.weights.check()
-        found = self.run.loaded.model.get_submodule(f"{self.stack}.blocks.{self.layer}")
-        assert isinstance(found, Block)
-        return found
+        block = self.run.loaded.model.get_submodule(f"{self.stack}.blocks.{self.layer}")
+        assert isinstance(block, Block)
+        return block
 
     def record(self, site: str) -> AttentionRecord:
         """The record of this layer's attention; site is attn or cross_attn."""
@@ -86,25 +98,21 @@ class Walk:
 
 @dataclass(frozen=True)
 class Terms:
-    """value = Σ of the k largest products + rest + bias + edited.
-
-    indices say what each shown product is of (a feature, a key, a head, a neuron), factors are its two numbers, products
-    what they make. rest is the sum of the `n_rest` others. edited is what an edit of the run made of it, 0 without one.
-    """
+    """value = Σ of the k largest products + rest + bias + edited."""
 
     value: float
-    indices: tuple[int, ...]
+    indices: tuple[int, ...]  # of each shown product: a feature, a key, a head, a neuron
     factors: tuple[tuple[float, float], ...]
     products: tuple[float, ...]
-    rest: float
+    rest: float  # sum of the n_rest other products
     n_rest: int
     bias: float
-    edited: float
+    edited: float  # change by an edit of the run, 0 without one
 
 
 @dataclass(frozen=True)
 class Guess:
-    """What the head makes of the stream after one addition. It is a reading: only the last one is the model's output."""
+    """Prediction of the residual stream after one addition. Only the last one is the model's output."""
 
     point: str
     layer: int | None  # None: the embedding, before any layer
@@ -112,56 +120,61 @@ class Guess:
     id: int
     string: str
     probability: float
-    final_probability: float  # of the word that the model ends on
+    final_probability: float  # of the token that the model finally predicts
     final_rank: int
 
 
 def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
     """One token's way through one layer, from one more pass that ends after this layer, with the run's edits.
 
-    Raises IndexError for a stack, layer or position that the run does not have, TextError for a layer with a part whose numbers
-    are not shown here, TooLarge with the bytes needed and free, and
-    Outdated after a training.
+    Raises IndexError for a stack, layer or position that the run does not have, TextError for a layer with an unsupported part,
+    TooLarge with the bytes needed and free, and Outdated after a training.
     """
     stacks: dict[str, int] = dict(run.config.stacks)
     if not 0 <= layer < stacks.get(stack, 0):
-        there = ", ".join(f"{name} layers 0 to {n - 1}" for name, n in stacks.items())
-        raise IndexError(f"layer {layer} in {stack!r}: this model has {there}")
-    if (rare := unwalked(run.config, layer)) is not None:
+        known = ", ".join(f"{name} layers 0 to {n - 1}" for name, n in stacks.items())
+        raise IndexError(f"layer {layer} in {stack!r}: this model has {known}")
+    if (part := unwalked(run.config, layer)) is not None:
         raise TextError(
-            f"{run.loaded.spec.title} has {rare} in this layer, which is not shown step by step. Its patterns, scores and what each "
+            f"{run.loaded.spec.title} has {part} in this layer, which is not shown step by step. Its patterns, scores and what each "
             "head adds are in the other rooms."
         )
-    tokens = run.source if stack == "encoder" or run.target is None else run.target
+    tokens = tokens_read(run, stack)
     checked_positions(tokens, [query])
     name = f"{stack}.blocks.{layer}"
-    ends = tuple(f".hook_{what}" for what in MOMENTS)
+    ends = tuple(f".hook_{end}" for end in LAYER_HOOKS)
     points = [p for p in hook_points(run.loaded.model) if p.startswith(f"{name}.") and p.endswith(ends)]
     if f"{name}.cross_attn.hook_q" in points:
         points.append("encoder.hook_final")
     config = run.config
-    wide = 8 * config.d_model + 3 * config.d_ff + 6 * config.n_heads * config.d_head
+    width = 8 * config.d_model + 3 * config.d_ff + 6 * config.n_heads * config.d_head
     n = max(len(tokens), len(run.source))
     memory.admit_large(
-        run.texts * n * wide * 4, run.loaded.device, f"A walk through {n:,} tokens", "Use a shorter text."
+        run.texts * n * width * 4, run.loaded.device, f"A walk through {n:,} tokens", "Use a shorter text."
     )
 
-    def part(point: str, x: Tensor) -> Tensor:
+    def keep(point: str, x: Tensor) -> Tensor:
         x = x[run.index if x.shape[0] > 1 else 0]
-        # Of the wide moments the one row: a view of it would keep all rows for as long as the walk is kept.
+        # Of the wide activations only one row, copied: a view would keep all rows alive as long as the walk.
         return (x[query].clone() if ".mlp.hook_" in point else x).float()
 
-    seen = run.forward.moments(points, part)
-    return _walk(run, stack, layer, query, {point.removeprefix(f"{name}."): x for point, x in seen.items()})
+    seen = {point.removeprefix(f"{name}."): x for point, x in run.forward.moments(points, keep).items()}
+    found, stream = Walk(run, stack, layer, query), seen["hook_resid_pre"]
+    found.values["x"] = stream[query]
+    for site in ("attn", "cross_attn"):
+        if f"{site}.hook_q" in seen:
+            stream = _walk_attention(found, seen, site, stream)
+    _walk_mlp(found, seen, stream)
+    return found
 
 
 def mlp_of(block: Block) -> MLP | None:
-    """The MLP of a layer; None where it has a mixture of experts."""
+    """The MLP of a layer; None if it has a mixture of experts."""
     return block.mlp if isinstance(block.mlp, MLP) else None
 
 
 def unwalked(config: ModelConfig, layer: int) -> str | None:
-    """The part of a layer that has no steps here, in words; None where every number of it can be shown."""
+    """Name of a part of this layer that walks do not support; None if every number of it can be shown."""
     parts = {
         "multi-head latent attention": config.kv_rank > 0,
         "a soft-cap on scores": config.score_softcap is not None,
@@ -176,85 +189,78 @@ def unwalked(config: ModelConfig, layer: int) -> str | None:
     return next((part for part, has in parts.items() if has), None)
 
 
-# The moments of a layer that a walk needs, by the end of their names; there are no more of them than a layer has.
-MOMENTS = (
-    *("resid_pre", "attn_normed", "cross_normed", "mlp_normed", "q_pre", "k_pre", "q", "k", "v", "z", "o"),
-    *("attn_out", "resid_mid", "cross_out", "resid_cross", "pre", "pre_linear", "post", "router", "mlp_out"),
-    "resid_post",
-)
+def _walk_attention(walk: Walk, seen: Mapping[str, Tensor], site: str, stream: Tensor) -> Tensor:
+    """Add the steps of one attention to a walk; returns the stream after it, [pos, d_model]."""
+    values, query = walk.values, walk.query
+    h = _sublayer_input(walk, seen, site, stream)
+    walk.inputs[site] = h[query], h if site == "attn" else seen["encoder.hook_final"]
+    record = walk.record(site)
+    q, k = seen[f"{site}.hook_q"], seen[f"{site}.hook_k"]
+    values[f"{site}.q"] = seen.get(f"{site}.hook_q_pre", q)[:, query]
+    values[f"{site}.k"], values[f"{site}.v"] = seen.get(f"{site}.hook_k_pre", k), seen[f"{site}.hook_v"]
+    walk.turned_keys[site] = k
+    if f"{site}.hook_q_pre" in seen:
+        values[f"{site}.turned"] = q[:, query]
+    values[f"{site}.raw"] = record.raw(queries=[query])[:, 0]
+    values[f"{site}.scores"] = record.scores(queries=[query], masked=True)[:, 0]
+    values[f"{site}.weights"] = record.pattern(queries=[query])[:, 0]
+    values[f"{site}.z"] = seen[f"{site}.hook_z"][:, query]
+    return _stream_after(walk, seen, site, stream, seen[f"{site}.hook_o"][query])
 
 
-def _walk(run: Trace, stack: str, layer: int, query: int, seen: Mapping[str, Tensor]) -> Walk:
-    order = run.config.norm_order
-    post, sandwich = order == "post", order == "sandwich"
-    values: dict[str, Tensor] = {}
-    before: dict[str, Tensor] = {}
-    inputs: dict[str, tuple[Tensor, Tensor]] = {}
-    turned_keys: dict[str, Tensor] = {}
-    stream = seen["hook_resid_pre"]  # [pos, d_model]
-    chosen: list[int | None] = []
-    whole = Walk(run, stack, layer, query, values, before, inputs, turned_keys, chosen)
-    values["x"] = stream[query]
-
-    def begin(part: str, hook: str) -> Tensor:
-        """The input of a sublayer, [pos, d_model]."""
-        if post:
-            return stream
-        # A parallel layer's sublayers read the same stream.
-        before[f"{part}.norm"] = seen["hook_resid_pre"] if run.config.parallel else stream
-        values[f"{part}.norm"] = seen[hook][query]
-        return seen[hook]
-
-    def end(part: str, out: Tensor, added: Tensor, after: Tensor | None) -> Tensor:
-        """The stream after a sublayer, [pos, d_model]: what came out of it, what is added (normed, in a sandwich), the sum."""
-        values[f"{part}.out"] = out
-        if sandwich:
-            values[f"{part}.out_norm"] = added[query]
-        together = stream + added
-        if after is None:
-            values[f"{part}.add"] = together[query]
-            return together
-        values[f"{part}.add"] = together[query] if post else after[query]
-        if post:
-            before[f"{part}.norm"] = together
-            values[f"{part}.norm"] = after[query]
-        return after
-
-    for site, short in (("attn", "attn"), ("cross_attn", "cross")):
-        if f"{site}.hook_q" not in seen:
-            continue
-        h = begin(site, f"hook_{short}_normed")
-        inputs[site] = h[query], h if site == "attn" else seen["encoder.hook_final"]
-        record = whole.record(site)
-        q, k = seen[f"{site}.hook_q"], seen[f"{site}.hook_k"]
-        values[f"{site}.q"] = seen.get(f"{site}.hook_q_pre", q)[:, query]
-        values[f"{site}.k"], values[f"{site}.v"] = seen.get(f"{site}.hook_k_pre", k), seen[f"{site}.hook_v"]
-        turned_keys[site] = k
-        if f"{site}.hook_q_pre" in seen:
-            values[f"{site}.turned"] = q[:, query]
-        values[f"{site}.raw"] = record.raw(queries=[query])[:, 0]
-        values[f"{site}.scores"] = record.scores(queries=[query], masked=True)[:, 0]
-        values[f"{site}.weights"] = record.pattern(queries=[query])[:, 0]
-        values[f"{site}.z"] = seen[f"{site}.hook_z"][:, query]
-        after = seen.get("hook_resid_mid" if site == "attn" else "hook_resid_cross")
-        stream = end(site, seen[f"{site}.hook_o"][query], seen[f"hook_{short}_out"], after)
-    h = begin("mlp", "hook_mlp_normed")
-    inputs["mlp"] = h[query], h
-    mlp = mlp_of(whole.block)
+def _walk_mlp(walk: Walk, seen: Mapping[str, Tensor], stream: Tensor) -> None:
+    """Add the steps of the MLP, or of the mixture of experts, to a walk."""
+    values, query = walk.values, walk.query
+    h = _sublayer_input(walk, seen, "mlp", stream)
+    walk.inputs["mlp"] = h[query], h
+    mlp, out = mlp_of(walk.block), seen["hook_mlp_out"][query]
+    is_sandwich = walk.run.config.norm_order == "sandwich"  # hook_mlp_out is normed then
     with torch.inference_mode():
         if mlp is None:
             values["mlp.router"] = seen["mlp.hook_router"]
-            chosen[:], values["mlp.taken"], values["mlp.experts"] = _experts(whole, h[query])
-            made = values["mlp.taken"] @ values["mlp.experts"]
+            _walk_experts(walk, h[query])
+            out = values["mlp.taken"] @ values["mlp.experts"] if is_sandwich else out
         else:
             if mlp.gate is not None:
                 values["mlp.gate"], values["mlp.up"] = seen["mlp.hook_pre"], seen["mlp.hook_pre_linear"]
             else:
                 values["mlp.up"] = seen["mlp.hook_pre"]
             values["mlp.act"] = seen["mlp.hook_post"]
-            made = _float(mlp.down, values["mlp.act"]) if sandwich else seen["hook_mlp_out"][query]
-    end("mlp", made if sandwich else seen["hook_mlp_out"][query], seen["hook_mlp_out"], seen["hook_resid_post"])
-    return whole
+            out = _float_linear(mlp.down, values["mlp.act"]) if is_sandwich else out
+    _stream_after(walk, seen, "mlp", stream, out)
+
+
+def _sublayer_input(walk: Walk, seen: Mapping[str, Tensor], part: str, stream: Tensor) -> Tensor:
+    """Input of a sublayer, [pos, d_model]; adds the norm before it to the walk."""
+    if walk.run.config.norm_order == "post":
+        return stream
+    normed_input = seen[f"hook_{_short_name(part)}_normed"]
+    # Both sublayers of a parallel layer read the stream before the layer.
+    walk.before_norm[f"{part}.norm"] = seen["hook_resid_pre"] if walk.run.config.parallel else stream
+    walk.values[f"{part}.norm"] = normed_input[walk.query]
+    return normed_input
+
+
+def _stream_after(walk: Walk, seen: Mapping[str, Tensor], part: str, stream: Tensor, out: Tensor) -> Tensor:
+    """The stream after a sublayer with this output, [pos, d_model]; adds the output, its norm and the sum to the walk."""
+    values, query, order = walk.values, walk.query, walk.run.config.norm_order
+    added = seen[f"hook_{_short_name(part)}_out"]
+    values[f"{part}.out"] = out
+    if order == "sandwich":
+        values[f"{part}.out_norm"] = added[query]
+    together, after = stream + added, seen.get(STREAM_AFTER[part])
+    if after is None:
+        after = together
+    values[f"{part}.add"] = (together if order == "post" else after)[query]
+    if order == "post" and after is not together:
+        walk.before_norm[f"{part}.norm"] = together
+        values[f"{part}.norm"] = after[query]
+    return after
+
+
+def _short_name(part: str) -> str:
+    """Name of a sublayer in hooks and modules of its layer."""
+    return part.replace("cross_attn", "cross")
 
 
 def _mixture(block: Block) -> MixtureOfExperts:
@@ -262,38 +268,45 @@ def _mixture(block: Block) -> MixtureOfExperts:
     return block.mlp
 
 
-def _experts(walk: Walk, h: Tensor) -> tuple[list[int | None], Tensor, Tensor]:
-    """The experts that a token takes, their weights [choice], and what each makes of it, [choice, d_model]."""
+def _walk_experts(walk: Walk, h: Tensor) -> None:
+    """Add the experts that the token takes to a walk: numbers, weights [choice] and outputs [choice, d_model]."""
     mixture = _mixture(walk.block)
-    kind = mixture.router.weight.dtype
-    weights, numbers = mixture.routed(walk.values["mlp.router"].to(kind))
+    dtype = mixture.router.weight.dtype
+    weights, numbers = mixture.routed(walk.values["mlp.router"].to(dtype))
     weights, order = weights.float().sort(descending=True, stable=True)
     chosen: list[int | None] = [*numbers[order].tolist()]
     if mixture.shared is not None:
         own = h.new_ones(1)
         if mixture.shared_gate is not None:
-            own = mixture.shared_gate(h.to(kind)).float().sigmoid()
+            own = mixture.shared_gate(h.to(dtype)).float().sigmoid()
         weights, chosen = torch.cat([weights, own]), [*chosen, None]
-    made = [_expert(mixture, number)(h[None].to(kind))[0].float() for number in chosen]
-    return chosen, weights, torch.stack(made)
+    outputs = [_expert(mixture, number)(h[None].to(dtype))[0].float() for number in chosen]
+    walk.chosen.extend(chosen)
+    walk.values["mlp.taken"], walk.values["mlp.experts"] = weights, torch.stack(outputs)
 
 
 def _expert(mixture: MixtureOfExperts, number: int | None) -> Expert:
-    found = mixture.shared if number is None else mixture.experts[number]
-    assert isinstance(found, Expert)
-    return found
+    expert = mixture.shared if number is None else mixture.experts[number]
+    assert isinstance(expert, Expert)
+    return expert
 
 
 def terms(walk: Walk, step: str, index: Index | int, k: int = 6) -> Terms:
     """One number of a walk as a sum, the k largest products first.
 
-    index is the number's place in walk.values[step]. What the terms are of: for q, k, v, up and gate the features of what is
-    projected; for raw the features of q and k; for scores the raw score and the scale (what distance adds is the bias); for
-    weights e^(score − largest) and 1 / Σ; for z the keys; for attn.out the heads; for mlp.out the neurons, or the experts that the
-    token takes; for the router's scores the features, for an expert its neurons; for add the
-    stream and what is added; for norm the normed number and γ (its bias is β); for turned the pair that is turned.
-    The residual stream x, the activation and the router's weights have no terms. Raises KeyError for a step and IndexError for a place that the
-    walk does not have, ValueError for a step without terms, and Outdated after a training.
+    index is the number's position in walk.values[step]. The terms depend on the step:
+        q, k, v, up, gate, router  the features of the input
+        raw                        the features of q and k
+        turned                     the two features of the rotated pair
+        scores                     the raw score and the scale; the bias is what distance adds
+        weights                    e^(score − largest) and 1 / Σ
+        z                          the keys
+        attn.out                   the heads
+        mlp.out, mlp.experts       the neurons; of a mixture's mlp.out the chosen experts
+        norm                       the normed number and γ; the bias is β
+        add                        the stream and what is added
+    The residual stream x, the activation and the router's weights have no terms. Raises KeyError for a step and IndexError for a
+    position that the walk does not have, ValueError for a step without terms, and Outdated after a training.
     """
     if step not in walk.values:
         raise KeyError(f"no step {step!r}; there are: {', '.join(walk.steps)}")
@@ -305,13 +318,13 @@ def terms(walk: Walk, step: str, index: Index | int, k: int = 6) -> Terms:
         first, second, bias = _factors(walk, step, place)
     first, second, value = first.cpu().double(), second.cpu().double(), float(values[place])
     products = (first * second).float()
-    if not torch.isfinite(values[place]):  # a masked score is no sum
+    if not torch.isfinite(values[place]):  # a masked score
         return Terms(value, (), (), (), value, 0, 0.0, 0.0)
     chosen = products.abs().topk(min(k, len(products))).indices
     shown = products[chosen]
     rest = float(products.sum(dtype=torch.float64) - shown.sum(dtype=torch.float64))
     missing = value - float(shown.sum(dtype=torch.float64)) - rest - bias
-    # What rounding leaves belongs to the others; what an edit changed is named.
+    # A rounding error belongs to the rest; only a larger difference is due to an edit.
     edited = missing if abs(missing) > 1e-3 * max(1.0, abs(value)) and walk.run.forward.edited else 0.0
     return Terms(
         value,
@@ -325,14 +338,14 @@ def terms(walk: Walk, step: str, index: Index | int, k: int = 6) -> Terms:
     )
 
 
-def _factors(walk: Walk, step: str, place: Index) -> tuple[Tensor, Tensor, float]:
-    """The two factors of each term [term], and the bias."""
+def _factors(walk: Walk, step: str, place: Index) -> Factors:
     part, _, name = step.rpartition(".")
     block, values = walk.block, walk.values
     if name in ("norm", "out_norm"):
-        return _norm_factors(walk, part, name, place[0])
+        x = values[f"{part}.out"] if name == "out_norm" else walk.before_norm[step][walk.query]
+        return _norm_factors(norm_of(walk, step), x, place[0])
     if name == "add":
-        added = values[f"{part}.out_norm"] if f"{part}.out_norm" in values else values[f"{part}.out"]
+        added = values.get(f"{part}.out_norm", values[f"{part}.out"])
         stream = values["x"] if part == "attn" else values[_stream_before(walk, part)]
         pair = torch.stack([stream[place[0]], added[place[0]]])
         return pair, torch.ones(2), 0.0
@@ -354,29 +367,27 @@ def _stream_before(walk: Walk, part: str) -> str:
     return f"{before}.norm" if walk.run.config.norm_order == "post" else f"{before}.add"
 
 
-def _norm_factors(walk: Walk, part: str, name: str, j: int) -> tuple[Tensor, Tensor, float]:
-    norm = norm_of(walk, f"{part}.{name}")
-    x = walk.values[f"{part}.out"] if name == "out_norm" else walk.before_norm[f"{part}.norm"][walk.query]
+def _norm_factors(norm: nn.LayerNorm | RMSNorm, x: Tensor, j: int) -> Factors:
     bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
     return normed(norm, x)[j : j + 1], norm.weight[j : j + 1].float(), 0.0 if bias is None else float(bias[j])
 
 
 def norm_of(walk: Walk, step: str) -> nn.LayerNorm | RMSNorm:
     """The norm whose output a step is, such as attn.norm or mlp.out_norm."""
-    norm = walk.block.get_submodule(step.replace("cross_attn", "cross").replace(".", "_"))
+    norm = walk.block.get_submodule(_short_name(step).replace(".", "_"))
     assert isinstance(norm, nn.LayerNorm | RMSNorm)
     return norm
 
 
 def normed(norm: nn.LayerNorm | RMSNorm, x: Tensor) -> Tensor:
-    """x [..., d_model] by a norm's own rule, before γ and β: mean 0 and deviation 1, or for RMSNorm no mean taken off."""
+    """x [..., d_model] normed, before γ and β: to mean 0 and deviation 1, or by the root mean square for RMSNorm."""
     x = x.float()
     if isinstance(norm, RMSNorm):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + norm.eps)
     return (x - x.mean(-1, keepdim=True)) * torch.rsqrt(x.var(-1, correction=0, keepdim=True) + norm.eps)
 
 
-def _mlp_factors(mlp: MLP, values: Mapping[str, Tensor], h: Tensor, name: str, j: int) -> tuple[Tensor, Tensor, float]:
+def _mlp_factors(mlp: MLP, values: Mapping[str, Tensor], h: Tensor, name: str, j: int) -> Factors:
     if name == "out":
         return values["mlp.act"], mlp.down.weight[j].float(), _bias(mlp.down, j)
     if name == "act":
@@ -388,7 +399,7 @@ def _mlp_factors(mlp: MLP, values: Mapping[str, Tensor], h: Tensor, name: str, j
     return h, linear.weight[j].float(), _bias(linear, j)
 
 
-def _mixture_factors(walk: Walk, name: str, place: Index) -> tuple[Tensor, Tensor, float]:
+def _mixture_factors(walk: Walk, name: str, place: Index) -> Factors:
     values, h, mixture = walk.values, walk.inputs["mlp"][0], _mixture(walk.block)
     if name == "out":
         return values["mlp.taken"], values["mlp.experts"][:, place[0]], 0.0
@@ -401,9 +412,7 @@ def _mixture_factors(walk: Walk, name: str, place: Index) -> tuple[Tensor, Tenso
     raise ValueError(f"mlp.{name} is not a sum: it is the router's rule for one score among others")
 
 
-def _attention_factors(
-    walk: Walk, attention: Attention, site: str, name: str, place: Index
-) -> tuple[Tensor, Tensor, float]:
+def _attention_factors(walk: Walk, attention: Attention, site: str, name: str, place: Index) -> Factors:
     values, record = walk.values, walk.record(site)
     head = place[0]
     group = head // (record.n_heads // record.n_kv_heads)
@@ -413,14 +422,14 @@ def _attention_factors(
         j = place[1]
         angles = _angles(walk)
         half = len(angles)
-        if j >= 2 * half:  # partial rotary: this one is not turned
+        if j >= 2 * half:  # partial rotary: this feature is not rotated
             return values[f"{site}.q"][head, j : j + 1], torch.ones(1), 0.0
         other = j + half if j < half else j - half
         pair = values[f"{site}.q"][head, [j, other]]
-        # The length may change too (yarn), and is read off what the pass did.
-        long = values[f"{site}.turned"][head, [j, other]].norm() / pair.norm().clamp(min=1e-30)
-        turn = torch.stack([angles[j % half].cos(), angles[j % half].sin() * (-1 if j < half else 1)])
-        return pair, turn * long, 0.0
+        # The norm may change too (YaRN), so it is read from the values of the pass.
+        stretch = values[f"{site}.turned"][head, [j, other]].norm() / pair.norm().clamp(min=1e-30)
+        rotation = torch.stack([angles[j % half].cos(), angles[j % half].sin() * (-1 if j < half else 1)])
+        return pair, rotation * stretch, 0.0
     if name == "raw":
         q = values[f"{site}.turned" if f"{site}.turned" in values else f"{site}.q"][head]
         return q, walk.turned_keys[site][group, place[1]], 0.0
@@ -429,8 +438,8 @@ def _attention_factors(
         at = torch.tensor([[walk.query], [place[1]]], device=record.device)
         bias = 0.0
         if rule.bias is not None:
-            of_heads = rule.bias.block(at[0], at[1])[0]
-            bias = float(of_heads[head if len(of_heads) > 1 else 0, 0, 0]) / rule.temperature
+            biases = rule.bias.block(at[0], at[1])[0]  # [head or 1, 1, 1]
+            bias = float(biases[head if len(biases) > 1 else 0, 0, 0]) / rule.temperature
         return values[f"{site}.raw"][head, place[1] : place[1] + 1], torch.tensor([rule.scale / rule.temperature]), bias
     if name == "weights":
         scores = values[f"{site}.scores"][head].cpu().double()
@@ -442,24 +451,20 @@ def _attention_factors(
     return (values[f"{site}.z"] * weight).sum(-1), torch.ones(record.n_heads), _bias(attention.o, head)
 
 
-def _projection_factors(
-    walk: Walk, attention: Attention, site: str, name: str, place: Index
-) -> tuple[Tensor, Tensor, float]:
-    """q [head, j], k and v [kv_head, key, j]: what is projected, and the row of the matrix; with a norm, its own factors."""
+def _projection_factors(walk: Walk, attention: Attention, site: str, name: str, place: Index) -> Factors:
+    """q [head, j], k and v [kv_head, key, j]: the input and the row of the matrix, or the factors of a norm after it."""
     of_query, of_keys = walk.inputs[site]
     h = of_query if name == "q" else of_keys[place[1]]
     linear = {"q": attention.q, "k": attention.k, "v": attention.v}[name]
     head, j, d = place[0], place[-1], attention.d_head
     norm = {"q": attention.q_norm, "k": attention.k_norm, "v": None}[name]
     if isinstance(norm, nn.LayerNorm | RMSNorm):
-        x = _float(linear, h)[head * d : (head + 1) * d]
-        bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
-        return normed(norm, x)[j : j + 1], norm.weight[j : j + 1].float(), 0.0 if bias is None else float(bias[j])
+        return _norm_factors(norm, _float_linear(linear, h)[head * d : (head + 1) * d], j)
     return h, linear.weight[head * d + j].float(), _bias(linear, head * d + j)
 
 
 def _angles(walk: Walk) -> Tensor:
-    """[d_rotary/2] radians by which this layer turns the followed token."""
+    """Radians by which this layer rotates the followed token, [d_rotary/2]."""
     record = next(record for record in walk.run.positions if record.stack == walk.stack)
     windowed = walk.run.config.is_windowed(walk.layer) and walk.run.config.rotary_base_windowed is not None
     angles = record.angles(windowed)
@@ -471,45 +476,47 @@ def _bias(linear: nn.Linear, j: int) -> float:
     return 0.0 if linear.bias is None else float(linear.bias[j])
 
 
-def _float(linear: nn.Linear, x: Tensor) -> Tensor:
+def _float_linear(linear: nn.Linear, x: Tensor) -> Tensor:
     bias = None if linear.bias is None else linear.bias.float()
     return nn.functional.linear(x, linear.weight.float(), bias)
 
 
 def guesses(run: Trace, query: int | None = None) -> tuple[Guess, ...]:
-    """What the last norm and the head would make of the stream after the embedding and every addition (None: last token).
+    """Logit lens: prediction of the final norm and the head from the stream after the embedding and every addition.
 
-    Of each the likeliest word, and what the word that the model ends on has there. A guess before the end is a reading, not the
-    model's output (nostalgebraist 2020). In post order the stream is normed as it comes. Raises TextError for models without
-    a head, IndexError, and Outdated after a training.
+    query None is the last real token. Each guess has the most likely token, and the probability of the token that the model finally
+    predicts. Only the last one is the model's output (nostalgebraist 2020). In post order the stream is already normed. Raises
+    TextError for models without a head, IndexError, and Outdated after a training.
     """
     head = head_of(run.loaded)
-    tokens = run.source if run.target is None else run.target
+    tokens = tokens_read(run)
     (position,) = checked_positions(tokens, None if query is None else [query])
     name, stack = run.config.stacks[-1][0], run.loaded.model.stacks[-1]
-    places: list[tuple[str, int | None, str]] = [(f"{name}.blocks.0.hook_resid_pre", None, "embedding")]
-    kinds = {"resid_mid": "attention", "resid_cross": "cross-attention", "resid_post": "MLP"}
+    sublayers = {"resid_mid": "attention", "resid_cross": "cross-attention", "resid_post": "MLP"}
     if run.config.parallel:
-        kinds = {"resid_post": "attention and MLP"}
+        sublayers = {"resid_post": "attention and MLP"}
     known = hook_points(run.loaded.model)
-    for layer in range(len(stack.blocks)):
-        for end, kind in kinds.items():
-            if (point := f"{name}.blocks.{layer}.hook_{end}") in known:
-                places.append((point, layer, kind))
+    places: list[tuple[str, int | None, str]] = [(f"{name}.blocks.0.hook_resid_pre", None, "embedding")]
+    places += [
+        (point, layer, sublayer)
+        for layer in range(len(stack.blocks))
+        for hook, sublayer in sublayers.items()
+        if (point := f"{name}.blocks.{layer}.hook_{hook}") in known
+    ]
     seen = run.forward.moments([point for point, _, _ in places], lambda _, x: x[run.index, position])
     with torch.inference_mode():
         streams = torch.stack([seen[point] for point, _, _ in places])  # [addition, d_model]
         scores = head(stack.norm(streams)[None])[0].float()
         may_follow = following(run.loaded, tokens, [position]) * len(scores)
-        chances = allowed_scores(scores, may_follow).softmax(-1)  # [addition, vocab]
-    run.forward.weights.check()  # a training may go on beside this
-    best, ids = chances.max(-1)
-    final = chances[:, ids[-1]]
-    ranks = 1 + (chances > final[:, None]).sum(-1)
+        probabilities = allowed_scores(scores, may_follow).softmax(-1)  # [addition, vocab]
+    run.forward.weights.check()  # a training may run at the same time
+    best, ids = probabilities.max(-1)
+    final = probabilities[:, ids[-1]]
+    ranks = 1 + (probabilities > final[:, None]).sum(-1)
     strings = strings_of(run.loaded, ids.tolist())
     return tuple(
-        Guess(point, layer, kind, *rest)
-        for (point, layer, kind), *rest in zip(
+        Guess(point, layer, sublayer, *rest)
+        for (point, layer, sublayer), *rest in zip(
             places, ids.tolist(), strings, best.tolist(), final.tolist(), ranks.tolist(), strict=True
         )
     )

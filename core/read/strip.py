@@ -12,6 +12,7 @@ from ..errors import TextError
 from ..run.predictions import checked_positions, labels_of
 from ..run.trace import Trace
 from .additions import SUBLAYERS, array
+from .conditional_loss import tokens_read
 
 SUBLAYER_OF_SITE = {"attn": "attention", "cross_attn": "cross-attention"}
 
@@ -41,8 +42,7 @@ def strip(run: Trace, stack: str, position: int | None = None) -> Strip:
     if stack not in layers:
         raise KeyError(f"no stack {stack!r}")
     n_layers = layers[stack]
-    tokens = run.source if stack == "encoder" or run.target is None else run.target
-    (position,) = checked_positions(tokens, None if position is None else [position])
+    (position,) = checked_positions(tokens_read(run, stack), None if position is None else [position])
     known = run.resid
 
     def norms(hook: str, *more: str) -> np.ndarray:
