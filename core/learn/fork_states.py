@@ -1,4 +1,4 @@
-"""States: what runs were at steps on their way, so that a twin which forks from one goes on from there and does not learn it again."""
+"""Snapshots of training runs, from which a variant continues without repeating the training before its fork."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections import OrderedDict
 
 from .training import State
 
-EVERY = 5  # steps between two states of a run: keeping them takes a fiftieth of its time
-MOST_RUNS = 4  # whose states are kept
-MOST_BYTES = 128 << 20  # in all; a run of Train's 600 steps takes some 150, and keeps each tenth
+EVERY = 5  # steps between two states of a run; storing them takes 2 % of its time
+MOST_RUNS = 4
+MOST_BYTES = 128 << 20  # of all states; a run of 600 steps would take about 150 MiB, and keeps every tenth step
 
 
 class States:
-    """States of runs by the run's description, oldest use first. A caller that continues from a state copies it. For one thread."""
+    """States of runs by the run's description, least recently used first. Callers copy a state before they use it. Not thread-safe."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self.most_bytes = most_bytes
         self._runs: OrderedDict[object, dict[int, State]] = OrderedDict()
 
     def keep(self, run: object, state: State) -> None:
-        """Keep a state of a run. Where there is no more room, every second one goes of the run that has most."""
+        """Store a state of a run. If that exceeds the limit, every second state of the run with most states is dropped."""
         states = self._runs.setdefault(run, {})
         self._runs.move_to_end(run)
         states[state.step] = state
@@ -32,16 +32,15 @@ class States:
             self._runs = OrderedDict((run, states) for run, states in self._runs.items() if states)
 
     def before(self, run: object, step: int) -> State | None:
-        """The last state of a run that is not after this step."""
+        """The latest state of a run up to this step."""
         if run not in self._runs:
             return None
         self._runs.move_to_end(run)
-        there = [at for at in self._runs[run] if at <= step]
-        return self._runs[run][max(there)] if there else None
+        latest = max((at for at in self._runs[run] if at <= step), default=None)
+        return None if latest is None else self._runs[run][latest]
 
     @property
     def nbytes(self) -> int:
-        """Of all states."""
         return sum(
             x.numel() * x.element_size()
             for states in self._runs.values()

@@ -1,10 +1,10 @@
-"""Measures of the heads of a model in training, on average over problems: weight on what comes next, the place before, the place ahead."""
+"""Measures of the heads of a model in training, averaged over problems."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
@@ -13,21 +13,21 @@ from ..model.hooks import Hook, hooked
 from ..model.transformer import Transformer
 from .tasks import Task, problems, solved
 
-PROBLEMS = 64  # of the held-out ones
+PROBLEMS = 64  # held out
 
 
 @dataclass(frozen=True, eq=False)
 class HeadMeasures:
     """Mean weights, each [layer, head]."""
 
-    finds: Tensor  # on what the symbol to be written follows from, over the answers
-    back: Tensor  # on the place before, over the problem
-    ahead: Tensor  # on the next place, over the answers: 0 with a causal mask
+    finds: Tensor  # on the source of the next symbol, over the answers
+    back: Tensor  # on the previous position, over the problem
+    ahead: Tensor  # on the next position, over the answers; 0 with a causal mask
 
 
 @lru_cache(maxsize=16)
 def unseen(task: Task) -> tuple[str, ...]:
-    """The problems that the heads are measured on where no others are given."""
+    """Held-out problems, the default for measurements."""
     return tuple(problems(task, PROBLEMS, seed="unseen", held_out=True))
 
 
@@ -35,21 +35,15 @@ def unseen(task: Task) -> tuple[str, ...]:
 def head_measures(
     task: Task, model: Transformer, chosen: Sequence[str], hooks: Mapping[str, Hook] | None = None
 ) -> HeadMeasures:
-    """Mean weights of each head in these problems with their answers, with the hooks of a twin in place."""
+    """Mean weights of each head on these problems with their answers, with the hooks of a variant."""
     assert model.decoder is not None
     patterns: dict[int, Tensor] = {}
-
-    def keep(layer: int) -> Hook:
-        def hook(x: Tensor) -> None:
-            patterns[layer] = x
-
-        return hook
 
     layers = range(len(model.decoder.blocks))
     ids, counts = solved(task, chosen)
     with (
         hooked(model, dict(hooks or {})),
-        hooked(model, {f"decoder.blocks.{i}.attn.hook_pattern": keep(i) for i in layers}),
+        hooked(model, {f"decoder.blocks.{i}.attn.hook_pattern": partial(patterns.__setitem__, i) for i in layers}),
     ):
         model.last_residual(ids)
     seen = torch.stack([patterns[i] for i in layers], 1)  # [problem, layer, head, query, key]

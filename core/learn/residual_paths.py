@@ -1,9 +1,8 @@
-"""The use of the residual connection: how large the gradient is at every layer of a fresh stack, and how alike its words become.
+"""Effect of the residual connection on an untrained stack: gradient norms and similarity of the tokens' vectors at every layer.
 
-He et al. 2016, "Identity Mappings in Deep Residual Networks", equation 5: with x + f(x) the gradient has a way back on which nothing
-multiplies it, ∂L/∂x₀ = ∂L/∂x_L · ∏ (I + ∂f/∂x). Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture": where
-the norm stands decides how large it is. Dong et al. 2021, "Attention is not all you need": without that connection all words of a
-text become one.
+He et al. 2016, "Identity Mappings in Deep Residual Networks", equation 5: with x + f(x) one path of the gradient has no factors,
+∂L/∂x₀ = ∂L/∂x_L · ∏ (I + ∂f/∂x). Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture": the position of the
+norm determines its size. Dong et al. 2021, "Attention is not all you need": without the connection all tokens' vectors become equal.
 """
 
 from __future__ import annotations
@@ -24,36 +23,32 @@ from .training import PlainAttention
 from .watched_training import no_residual
 
 Norm = Literal["pre", "post", "none"]
-SYMBOLS, COPIED, BATCH = 60, 16, 8  # what is copied: rows of random symbols, each written twice
+SYMBOLS, COPIED, BATCH = 60, 16, 8  # the task: rows of random symbols, each repeated once
 WIDTH, HEADS = 128, 4
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualPath:
-    """One backward pass through a fresh stack that is to write a row of symbols once more."""
+    """One backward pass through an untrained stack on the task of repeating a row of symbols."""
 
     norm: Norm  # before each sublayer, after each addition, or nowhere
     residual: bool
     gradients: np.ndarray  # float64 [layer + 1]: ‖∂loss/∂x‖ of the stream before every layer, and after the last
-    alike: np.ndarray  # float64 [layer + 1]: the mean cosine between the vectors of two words of one text
+    alike: np.ndarray  # float64 [layer + 1]: mean cosine between the vectors of two tokens of one text
 
 
 def residual_paths(n_layers: int = 24, seed: int = 0) -> tuple[ResidualPath, ...]:
-    """With the residual connection and without it: the norm before the sublayers, after them, and none. Some seconds on a CPU.
-
-    Raises ConfigError for a number of layers that no model has.
-    """
+    """All combinations of norm and residual connection. Takes seconds on a CPU. Raises ConfigError for n_layers below 1."""
     return tuple(
         residual_path(norm, residual, n_layers, seed) for residual in (True, False) for norm in ("pre", "post", "none")
     )
 
 
 def residual_path(norm: Norm, residual: bool, n_layers: int = 24, seed: int = 0) -> ResidualPath:
-    """One of them. The weights are core.build's, the same for the same seed.
+    """One combination. The weights are those of core.build for this seed.
 
-    Without norms the scores grow so large that the softmax has one key alone: in float32 a fused kernel's backward pass, which
-    has only the logarithm of the sum to go back from, then gives a gradient of 10¹⁰ where there is one of 32. So it is float64,
-    and attention in plain steps.
+    It computes in float64 with eager attention. Without norms the scores become so large that the softmax has only one key. A fused
+    kernel in float32 recomputes the weights from the logarithm of their sum, and then has a gradient of 10¹⁰ instead of 32.
     """
     config = ModelConfig(
         d_model=WIDTH,
@@ -75,7 +70,7 @@ def residual_path(norm: Norm, residual: bool, n_layers: int = 24, seed: int = 0)
     streams: list[Tensor] = []
 
     def begin(x: Tensor) -> Tensor:
-        x = x.detach().requires_grad_()  # where the gradient ends: the tables before it have no use for theirs
+        x = x.detach().requires_grad_()  # the embedding tables need no gradient
         return keep(x)
 
     def keep(x: Tensor) -> Tensor:
@@ -95,7 +90,7 @@ def residual_path(norm: Norm, residual: bool, n_layers: int = 24, seed: int = 0)
 
 
 def mean_cosine(x: Tensor) -> Tensor:
-    """[batch, pos, d_model] -> the mean cosine between two different positions of a text, over all texts."""
+    """Mean cosine between two different positions of a text, over all texts of x [batch, pos, d_model]."""
     units = F.normalize(x, dim=-1)
     n = units.shape[1]
     cosines = units @ units.mT  # [batch, pos, pos]
@@ -103,7 +98,7 @@ def mean_cosine(x: Tensor) -> Tensor:
 
 
 def without_norms(model: Transformer) -> None:
-    """Take every norm out of a fresh model's layers. The one before the head stays, so that logits keep their size."""
+    """Remove all norms from a model's layers. The final norm stays, so that logits keep their size."""
     assert model.decoder is not None
     for block in model.decoder.blocks:
         assert isinstance(block, Block)

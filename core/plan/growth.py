@@ -1,4 +1,4 @@
-"""Growth: which sizes of a model or a text make its cost grow, and by how much; where the work is at each length."""
+"""Scaling of costs with the sizes of a model or a text, and the share of attention at each length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .cache import kv_cache
 from .depth import with_layers
 from .devices import Device
 from .operations import Operation, prefill, total_flops
-from .parameters import Parameters, parameters
+from .parameters import parameters
 from .plan import memory_plan
 from .speed import Part, is_step_of_map, reading
 from .workload import Workload
@@ -22,11 +22,11 @@ LENGTHS = (512, 8192, 131_072)
 
 
 def doubled(config: ModelConfig, work: Workload, what: What) -> dict[str, Any]:
-    """By how much everything grows where one size is twice as large; None where there was none of it.
+    """Growth factor of every cost when one size doubles; None for costs that were 0.
 
-    d_model   with d_ff and the heads, each as wide as before: a layer's parameters grow four times, a table's twice
-    heads     twice as many, half as wide: no parameter more, and twice as many maps
-    layers, source_len, batch   alone
+    d_model   with d_ff and the number of heads of the same width: four times the parameters of a layer, twice those of a table
+    heads     twice as many, half as wide: the same parameters, twice as many maps
+    layers, source_len, batch   only this size
 
     {"parameters": {"layers", "tables", "total"}, "memory": the fields of Memory and "total", "flops": of a forward pass, "cache"}.
     Raises ConfigError for another word, as memory_plan does, and for heads of an odd width.
@@ -35,28 +35,30 @@ def doubled(config: ModelConfig, work: Workload, what: What) -> dict[str, Any]:
         raise ConfigError(f"what ({what!r}) must be one of {', '.join(map(repr, get_args(What)))}")
     larger, more = _twice(config, work, what)
     before, after = _sizes(config, work), _sizes(larger, more)
-    return {group: _factors(before[group], after[group]) for group in before}
+    return {
+        group: {name: after[group][name] / size if size else None for name, size in sizes.items()}
+        for group, sizes in before.items()
+    }
 
 
 def bottleneck(
     config: ModelConfig, work: Workload, device: Device, lengths: Sequence[int] = LENGTHS
 ) -> tuple[dict[str, Any], ...]:
-    """Where the work of a forward pass is at each length: a record a length, for the n² part of attention (its maps) and for
-    the products with weights in the layers (projections and MLP).
+    """Work of a forward pass at each length, split into the n² part of attention (its maps) and the products with weights.
 
-    {"n", "attention": {"flops", "bytes", "flops_share", "seconds", "seconds_share", "limit"}, "products": the same}. Shares are
-    of both together. Times are the roofline's of `device`, where a fused kernel skips cells that a mask hides; flops and bytes
-    are those of its work as well. A table of positions that is too short is not looked at. Raises ConfigError as memory_plan does.
+    {"n", "attention": {"flops", "bytes", "flops_share", "seconds", "seconds_share", "limit"}, "products": the same}. Shares are of
+    both parts together. Times, FLOPs and bytes are those of the roofline of `device`, where a fused kernel skips masked cells. The
+    length of a position table is ignored. Raises ConfigError as memory_plan does.
     """
-    return tuple(_at(config, replace(work, source_len=n, piece=0), n, device) for n in lengths)
+    return tuple(_work_at(config, replace(work, source_len=n, piece=0), n, device) for n in lengths)
 
 
 def accesses(config: ModelConfig, work: Workload) -> dict[str, Any]:
-    """Numbers that the first layer reads and writes for one text, not bytes: those of attention beside those of its matrices.
+    """Memory accesses of the first layer for one text, in numbers (not bytes), for attention and for the products with weights.
 
-    {"formulas": {...}, "eager": numbers moved by its maps, "fused": the same of a kernel that writes no map, "weights": numbers
-    of its matrices, "stream": numbers that these products read and write}. eager grows with n², fused and the stream with n, and
-    weights with d² whatever the text is.
+    {"formulas": {...}, "eager": numbers moved by its maps, "fused": the same of a kernel that materialises no map, "weights": numbers
+    of its matrices, "stream": numbers that these products read and write}. eager grows with n², fused and stream with n; weights
+    depend only on d².
     """
     one = replace(
         work, batch=1, training=False, recompute="none", rank=0, weight_dtype=None, kv_dtype=None, dtype="float32"
@@ -105,33 +107,21 @@ def _sizes(config: ModelConfig, work: Workload) -> dict[str, dict[str, int]]:
         dtype=work.kv_dtype or work.dtype,
     )
     return {
-        "parameters": {"layers": _layers(counted), "tables": _tables(counted), "total": counted.total},
+        "parameters": {
+            "layers": sum(
+                stack.n_layers * stack.layer.total + stack.others for stack in (counted.encoder, counted.decoder)
+            ),
+            "tables": sum(table.token + table.position for table in (counted.source, counted.target)) + counted.unembed,
+            "total": counted.total,
+        },
         "memory": memory.to_dict(),
         "flops": {"total": total_flops(prefill(config, work))},
         "cache": {"total": cache.total},
     }
 
 
-def _layers(counted: Parameters) -> int:
-    return sum(stack.n_layers * stack.layer.total + stack.others for stack in (counted.encoder, counted.decoder))
-
-
-def _tables(counted: Parameters) -> int:
-    return (
-        counted.source.token
-        + counted.target.token
-        + counted.source.position
-        + counted.target.position
-        + counted.unembed
-    )
-
-
-def _factors(before: dict[str, int], after: dict[str, int]) -> dict[str, float | None]:
-    return {name: after[name] / value if value else None for name, value in before.items()}
-
-
 def _products(operations: Sequence[Operation]) -> list[Operation]:
-    """Those of the first layer's attention and MLP, its maps' steps among them; no norms, residuals or activations."""
+    """Operations of the first layer's attention and MLP, without norms, residuals and activations."""
     found: list[Operation] = []
     stack = next(op.stack for op in operations if op.stack)
     for op in operations:
@@ -141,7 +131,7 @@ def _products(operations: Sequence[Operation]) -> list[Operation]:
     return found
 
 
-def _at(config: ModelConfig, work: Workload, n: int, device: Device) -> dict[str, Any]:
+def _work_at(config: ModelConfig, work: Workload, n: int, device: Device) -> dict[str, Any]:
     plain = replace(
         work, training=False, recompute="none", rank=0, weight_dtype=None if work.training else work.weight_dtype
     )
@@ -154,13 +144,11 @@ def _at(config: ModelConfig, work: Workload, n: int, device: Device) -> dict[str
         "attention": [part for part in found if not part.operation.weights],
         "products": [part for part in found if part.operation.weights],
     }
-    flops, seconds = (
-        sum(values) for values in ((part.flops for part in found), (part.seconds(device) for part in found))
-    )
-    return {"n": n} | {name: _group(parts, device, flops, seconds) for name, parts in groups.items()}
+    flops, seconds = sum(part.flops for part in found), sum(part.seconds(device) for part in found)
+    return {"n": n} | {name: _group_work(parts, device, flops, seconds) for name, parts in groups.items()}
 
 
-def _group(parts: list[Part], device: Device, flops: float, seconds: float) -> dict[str, Any]:
+def _group_work(parts: list[Part], device: Device, flops: float, seconds: float) -> dict[str, Any]:
     mine, took = sum(part.flops for part in parts), sum(part.seconds(device) for part in parts)
     compute = sum(part.compute_seconds(device) for part in parts)
     memory = sum(part.memory_seconds(device) for part in parts)

@@ -1,17 +1,18 @@
-"""Measured beside predicted: a small run of the planned model on this machine's processor, every byte of it counted."""
+"""Measured memory of a planned model: a small run on this machine's CPU, with every allocated byte counted."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..errors import Refused, TooLarge
 from ..memory import admit, free_bytes
@@ -22,8 +23,8 @@ from .plan import memory_plan, plan
 from .ways import Ran, attending, foretell, ran
 from .workload import Workload
 
-MOST_FLOPS = 10**11  # of one button press: some seconds on two cores
-SHARE = 2  # a run may take one part in so many of what is free: others are at work as well
+MOST_FLOPS = 10**11  # of one measurement: some seconds on two cores
+SHARE = 2  # one part in so many of the free memory may be used
 WHAT = "A run of this model on a single token"
 FLOAT32 = "A run here is in float32, so that it can be compared: choose float32 (it is {dtype}), and the same data type for weights and cache."
 PLAIN = "A run here keeps everything and drops nothing: choose recompute “none” and switch dropout off."
@@ -33,13 +34,13 @@ TOO_MUCH_WORK = (
     "Try a smaller batch, fewer layers, or a shorter target."
 )
 BUSY = "Others are measuring just now. Press the button again in a few seconds."
-WAITING = 4  # runs that may wait for the one worker
-KEPT = 64  # runs whose points are remembered
+WAITING = 4  # runs that may wait for the worker thread
+KEPT = 64  # runs whose results are kept
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model, and what it is to be measured at."""
+    """A model and the workload to measure."""
 
     config: ModelConfig
     workload: Workload
@@ -47,21 +48,21 @@ class Subject:
 
 @dataclass(frozen=True)
 class Point:
-    """One run. Bytes: `measured` is the most that was alive at once, `predicted` what the closed forms say of the same run."""
+    """One run. All sizes are bytes; `predicted` numbers are those of the planner."""
 
     n: int
-    measured: int
+    measured: int  # peak
     predicted: int
     weights: int
     predicted_weights: int
-    kept: int  # after the pass: the cache of a decoder, or what autograd keeps
+    kept: int  # after the pass: a decoder's KV cache, or the tensors that autograd keeps
     predicted_kept: int
     seconds: float
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The points of one press of the button, the way of attention that ran, and how many texts ran at once."""
+    """Runs at several lengths, with the attention implementation and the batch size that were used."""
 
     ran: Ran
     batch: int
@@ -69,43 +70,45 @@ class Measured:
 
 
 def free() -> int:
-    """Bytes that are free on this machine for a run on its processor."""
+    """Free bytes for a run on this machine's CPU."""
     return free_bytes(torch.device("cpu"))
 
 
 def at_most(subject: Subject, budget: int) -> tuple[Subject, tuple[int, ...]]:
-    """What is run in place of a subject: it itself, or fewer texts at once where its own length would be too much; and lengths().
+    """The subject with the largest batch that can be measured at its own length, and lengths() of it.
 
-    A length that the curve shows says more than a batch of two tokens: texts are halved until the length of the sliders is safe,
-    or one is left. Raises as lengths() does.
+    A long text says more than a large batch of short ones, so the batch is halved until the length is safe, or 1 is left. Raises as
+    lengths() does.
     """
     tried = subject
     while True:
+        is_last = tried.workload.batch == 1
         try:
-            found = lengths(tried, budget)
+            sizes = lengths(tried, budget)
+            if is_last or sizes[-1] >= subject.workload.source_len:
+                return tried, sizes
         except TooLarge:
-            if tried.workload.batch == 1:
+            if is_last:
                 raise
-            found = (0,)
-        if found[-1] >= subject.workload.source_len or tried.workload.batch == 1:
-            return tried, found
         tried = replace(tried, workload=replace(tried.workload, batch=tried.workload.batch // 2))
 
 
 def lengths(subject: Subject, budget: int) -> tuple[int, ...]:
-    """The source lengths that are run: the longest that is safe here, and a half and a quarter of it.
+    """The source lengths to run: the longest safe one, and a half and a quarter of it.
 
-    Safe is what is predicted to take at most `budget` bytes and MOST_FLOPS for all of them together. Raises TooLarge with
-    both numbers where not even one token is, and Refused for what a processor does not run.
+    A length is safe if it is predicted to take at most `budget` bytes, and at most MOST_FLOPS for all runs together. Raises TooLarge
+    with both numbers if a single token is not safe, and Refused for workloads that cannot be measured.
     """
-    _check(subject)
+    _check_measurable(subject)
     way = ran(subject.config, subject.workload)
 
     def bytes_of(n: int) -> int:
         return memory_plan(subject.config, replace(subject.workload, source_len=n, attention=way, piece=0)).total
 
     def flops_of(n: int) -> int:
-        return _flops(subject, n)
+        n = min(n, subject.config.n_ctx) if subject.config.has_position_table else n
+        flops = plan(subject.config, replace(subject.workload, source_len=n)).step_flops
+        return flops * (2 if subject.workload.training else 1)
 
     ceiling = subject.config.n_ctx if subject.config.has_position_table else 1 << 17
     admit(bytes_of(1), budget, WHAT)
@@ -120,9 +123,9 @@ def lengths(subject: Subject, budget: int) -> tuple[int, ...]:
 
 
 def measure(subject: Subject, budget: int) -> Measured:
-    """Run the model with fresh weights at every one of lengths(), with as many texts as at_most() says. Raises Refused as it does.
+    """Run the model with random weights at every one of lengths(), with the batch of at_most(). Raises Refused as it does.
 
-    A prompt is read at once here, whatever the workload's piece.
+    A prompt is read in one pass, without chunked prefill.
     """
     subject, sizes = at_most(subject, budget)
     with LiveBytes() as live:
@@ -137,7 +140,7 @@ def measure(subject: Subject, budget: int) -> Measured:
 
 
 class Worker:
-    """One thread that measures, with a short queue; what it found for a subject stays."""
+    """A thread that measures, with a short queue and a cache of results."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="measure")
@@ -145,21 +148,21 @@ class Worker:
         self._lock = threading.Lock()
 
     def submit(self, subject: Subject) -> Future[Measured]:
-        """The run of this subject, under way or done. Raises Refused where it is too large or the queue is full."""
+        """The run of this subject, pending or done. Raises Refused if it is too large or the queue is full."""
         with self._lock:
             if (known := self._runs.get(subject)) is not None and not (known.done() and known.exception()):
                 return known
             if sum(not run.done() for run in self._runs.values()) >= WAITING:
                 raise Refused(BUSY)
             budget = free() // SHARE
-            at_most(subject, budget)  # a refusal is said at once, not after the queue
+            at_most(subject, budget)  # refuse at once, not after waiting in the queue
             self._runs[subject] = run = self._pool.submit(measure, subject, budget)
             while len(self._runs) > KEPT:
                 self._runs.popitem(last=False)
             return run
 
     def found(self, subject: Subject) -> Measured | None:
-        """The measurement of a run of this subject, if there was one."""
+        """The result for this subject, if there is one."""
         run = self._runs.get(subject)
         return run.result() if run is not None and run.done() and not run.exception() else None
 
@@ -167,8 +170,8 @@ class Worker:
 WORKER = Worker()
 
 
-def _check(subject: Subject) -> None:
-    """Raises Refused for what the closed forms know but a run here would not be."""
+def _check_measurable(subject: Subject) -> None:
+    """Raises Refused for workloads that can be planned but not measured on this machine."""
     if subject.workload.dtype != "float32" or subject.workload.weight_dtype or subject.workload.kv_dtype:
         raise Refused(FLOAT32.format(dtype=subject.workload.dtype))
     if subject.workload.rank:
@@ -177,64 +180,55 @@ def _check(subject: Subject) -> None:
         raise Refused(PLAIN)
 
 
-def _flops(subject: Subject, n: int) -> int:
-    if subject.config.has_position_table:
-        n = min(n, subject.config.n_ctx)
-    return plan(subject.config, replace(subject.workload, source_len=n)).step_flops * (
-        2 if subject.workload.training else 1
-    )
-
-
 def _point(subject: Subject, model: Transformer, weights: int, n: int) -> Point:
-    way = ran(subject.config, subject.workload)
-    predicted = memory_plan(subject.config, replace(subject.workload, source_len=n, attention=way, piece=0))
-    ids = torch.zeros(subject.workload.batch, n, dtype=torch.long)
-    target = (
-        torch.zeros(subject.workload.batch, subject.workload.target_len, dtype=torch.long)
-        if subject.workload.target_len
-        else None
-    )
+    work, way = subject.workload, ran(subject.config, subject.workload)
+    predicted = memory_plan(subject.config, replace(work, source_len=n, attention=way, piece=0))
+    ids = torch.zeros(work.batch, n, dtype=torch.long)
+    target = torch.zeros(work.batch, work.target_len, dtype=torch.long) if work.target_len else None
     started = time.perf_counter()
-    with LiveBytes() as live, torch.enable_grad() if subject.workload.training else torch.no_grad():
+    with LiveBytes() as live, torch.enable_grad() if work.training else torch.no_grad():
         live.track(*model.parameters(), *model.buffers(), ids, target)
-        given = live.live
-        with attending(model, way, keep=not subject.workload.training) as cache:
-            if subject.workload.training:
+        before = live.live
+        with attending(model, way, keep=not work.training) as cache:
+            if work.training:
                 kept = _train(model, ids, target, subject, live) + ids.nbytes + (0 if target is None else target.nbytes)
             else:
-                out = foretell(model, ids, target, last=subject.workload.logit_positions(subject.config) == 1)
+                out = foretell(model, ids, target, last=work.logit_positions(subject.config) == 1)
                 del out
-                kept = live.live - given
+                kept = live.live - before
         peak = live.peak
         cache.clear()
         model.zero_grad(set_to_none=True)
-    told = predicted.activations if subject.workload.training else predicted.kv_cache
-    return Point(n, peak, predicted.total, weights, predicted.weights, kept, told, time.perf_counter() - started)
+    return Point(
+        n=n,
+        measured=peak,
+        predicted=predicted.total,
+        weights=weights,
+        predicted_weights=predicted.weights,
+        kept=kept,
+        predicted_kept=predicted.activations if work.training else predicted.kv_cache,
+        seconds=time.perf_counter() - started,
+    )
 
 
 def _train(model: Transformer, ids: Tensor, target: Tensor | None, subject: Subject, live: LiveBytes) -> int:
-    """Two steps, so that the second one has the optimizer's state beside it. Returns what autograd keeps of the second."""
-    optimizer = _optimizer(model, subject.workload.optimizer)
+    """Two training steps, because the optimizer has no state in the first. Returns the bytes that autograd keeps in the second."""
+    kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
+        "sgd": torch.optim.SGD,
+        "momentum": partial(torch.optim.SGD, momentum=0.9),
+        "adam": torch.optim.Adam,
+        "adamw": torch.optim.AdamW,
+    }
+    # fused: updates in place; other variants allocate tensors as large as the largest parameter
+    optimizer = kinds[subject.workload.optimizer](model.parameters(), lr=1e-4, fused=True)
     kept = 0
     for _ in range(2):
         before = live.live
         out = model(ids, target)
         kept = live.live - before - out.untyped_storage().nbytes()
-        wanted = torch.zeros(out.shape[0] * out.shape[1], dtype=torch.long)
-        loss = F.cross_entropy(out.flatten(0, 1), wanted)
+        targets = torch.zeros(out.shape[0] * out.shape[1], dtype=torch.long)
+        loss = F.cross_entropy(out.flatten(0, 1), targets)
         del out
         loss.backward()
         optimizer.step()
     return kept
-
-
-def _optimizer(model: nn.Module, name: str) -> torch.optim.Optimizer:
-    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
-        "sgd": (torch.optim.SGD, {}),
-        "momentum": (torch.optim.SGD, {"momentum": 0.9}),
-        "adam": (torch.optim.Adam, {}),
-        "adamw": (torch.optim.AdamW, {}),
-    }
-    kind, options = kinds[name]
-    # fused: the update works in place; the others make tensors as large as the largest parameter on the way
-    return kind(model.parameters(), lr=1e-4, fused=True, **options)

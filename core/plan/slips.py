@@ -1,8 +1,7 @@
-"""Slips with shapes: one transpose or one axis changed, and what PyTorch really makes of it, at any size.
+"""Shape mistakes: lines with one changed transpose or axis, and PyTorch's result for them at any size.
 
-Every line runs on the meta device, which has shapes and no numbers, so that GPT-3's sizes cost nothing. Where that
-raises, the line runs once more on CPU tensors of one number seen at every place (strides of 0), for the words that a
-person would read on their own machine: PyTorch checks shapes before it allocates anything.
+Every line runs on the meta device, which has shapes but no data, so that GPT-3's sizes cost nothing. If that raises, the line runs
+again on CPU tensors with strides of 0 to get the error message of a real machine. PyTorch checks shapes before it allocates.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Verdict = Literal["right", "error", "wrong"]
 
 @dataclass(frozen=True)
 class Try:
-    """One line, what came of it, and the name of the reason why. `shape` is None where PyTorch raised `error`."""
+    """A line and its result. `shape` is None if PyTorch raised `error`; `why` names the reason."""
 
     code: str
     verdict: Verdict
@@ -35,16 +34,15 @@ class Try:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a place, and what it does. `raises` and `silent` name the reason why it raises, or why a result without an error is
-    wrong; None: it is right."""
+    """A line of code that can be tried. `raises` and `silent` name the reason of an error or of a wrong result without one."""
 
     code: str
     run: Callable[[Any], Tensor]
-    raises: str  # why, where it raises
-    silent: str | None
+    raises: str
+    silent: str | None  # None: the result is right
 
 
-# kind of row -> the lines that can be tried there, the right one first; links count them, so a new one comes last
+# kind of row -> the lines that can be tried there, the right one first. Links store their index, so append new ones.
 LINES: dict[str, tuple[Line, ...]] = {
     "split": (
         Line("q.unflatten(-1, (h, d)).transpose(1, 2)", lambda t: t.flat.unflatten(-1, (t.h, t.d)).transpose(1, 2), "", None),
@@ -105,42 +103,50 @@ LINES: dict[str, tuple[Line, ...]] = {
 
 @lru_cache(maxsize=64)
 def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) -> tuple[Try, ...]:
-    """What becomes of each of LINES[place], for n queries, n_key keys, and texts of n tokens."""
+    """Results of all LINES[place], for n queries, n_key keys, and texts of n tokens."""
     sizes = {"batch": batch, "n": n, "n_key": n_key}
-    return tuple(_try(line, config, **sizes) for line in LINES[place])
-
-
-def _try(line: Line, config: ModelConfig, *, batch: int, n: int, n_key: int) -> Try:
-    sizes = {"batch": batch, "n": n, "n_key": n_key}
-    code = line.code.replace("(h, d)", f"({config.n_heads}, {config.d_head})")
-    code = (
-        code.replace("(h + 1, d)", f"({config.n_heads + 1}, {config.d_head})")
-        .replace("[:n", f"[:{n}")
-        .replace(":, :n]", f":, :{n}]")
-    )
-    code = code.replace("(batch, h, n, d)", f"({batch}, {config.n_heads}, {n}, {config.d_head})")
-    code = code.replace("(batch, n, -1)", f"({batch}, {n}, -1)")
-    code = code.replace("split(h * d", f"split({config.n_heads * config.d_head}")
-    code = code.replace("(batch, n, h, 3, d)", f"({batch}, {n}, {config.n_heads}, 3, {config.d_head})")
-    try:
-        shape = tuple(line.run(_tensors(config, "meta", **sizes)).shape)
-    except (RuntimeError, IndexError) as error:
-        said = str(error)
+    h, d = config.n_heads, config.d_head
+    numbers = {
+        "(h, d)": f"({h}, {d})",
+        "(h + 1, d)": f"({h + 1}, {d})",
+        "[:n": f"[:{n}",
+        ":, :n]": f":, :{n}]",
+        "(batch, h, n, d)": f"({batch}, {h}, {n}, {d})",
+        "(batch, n, -1)": f"({batch}, {n}, -1)",
+        "split(h * d": f"split({h * d}",
+        "(batch, n, h, 3, d)": f"({batch}, {n}, {h}, 3, {d})",
+    }
+    found = []
+    for line in LINES[place]:
+        code = line.code
+        for names, values in numbers.items():
+            code = code.replace(names, values)
         try:
-            line.run(_tensors(config, "cpu", **sizes))
-        except (RuntimeError, IndexError) as same:
-            said = str(same)
-        return Try(code, "error", None, said.splitlines()[0], line.raises)
-    return Try(code, "right" if line.silent is None else "wrong", shape, "", line.silent or "")
+            shape = tuple(line.run(_tensors(config, "meta", **sizes)).shape)
+        except (RuntimeError, IndexError) as error:
+            found.append(Try(code, "error", None, _message_on_cpu(line, config, error, **sizes), line.raises))
+        else:
+            verdict: Verdict = "right" if line.silent is None else "wrong"
+            found.append(Try(code, verdict, shape, "", line.silent or ""))
+    return tuple(found)
+
+
+def _message_on_cpu(line: Line, config: ModelConfig, error: Exception, **sizes: int) -> str:
+    """First line of PyTorch's error on the CPU; that of the meta device if the line works there."""
+    try:
+        line.run(_tensors(config, "cpu", **sizes))
+    except (RuntimeError, IndexError) as on_cpu:
+        error = on_cpu
+    return str(error).splitlines()[0]
 
 
 def _reversed(x: Tensor) -> Tensor:
-    """What .T makes of more than two axes, without PyTorch's warning in the server's log."""
+    """x.T: all axes in reverse order, without PyTorch's warning for more than two."""
     return x.permute(*reversed(range(x.ndim)))
 
 
 def strides(config: ModelConfig, *, batch: int, n: int) -> dict[str, tuple[int, ...]]:
-    """How many numbers lie between neighbours along each axis, as PyTorch has them: of z, of it transposed, and of a copy."""
+    """PyTorch's strides of z, of its transpose, and of a contiguous copy."""
     z = torch.empty(batch, config.n_heads, n, config.d_head, device="meta")
     turned = z.transpose(1, 2)
     return {"z": z.stride(), "turned": turned.stride(), "copied": turned.contiguous().stride()}

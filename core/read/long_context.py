@@ -1,4 +1,4 @@
-"""Rotary positions slowed for longer texts: the same weights under another scaling, what it costs, and a text pulled apart."""
+"""Context extension: RoPE scaling of the same weights, its effect on the loss, and texts with a gap in their positions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..run.trace import Trace, trace
 from .conditional_loss import given
 
 Rule = Literal["none", "linear", "dynamic", "yarn", "llama3"]
-RULES: tuple[Rule, ...] = ("none", "linear", "dynamic", "yarn", "llama3")  # none: as the model was trained
+RULES: tuple[Rule, ...] = ("none", "linear", "dynamic", "yarn", "llama3")  # none: the trained positions
 
 
 def under(config: ModelConfig, rule: Rule, factor: float) -> ModelConfig:
-    """A config whose rotary positions reach `factor` times as far as it was trained for (n_ctx), by one of RULES.
+    """A config whose rotary positions reach `factor` times the trained context (n_ctx), by one of RULES.
 
-    "none", and a factor of 1, is the config itself, with whatever scaling it came with; any other rule takes the place of that.
-    Raises Refused for positions that do not turn, for a rule that is none of these, and for a factor below 1.
+    "none" or a factor of 1 returns the config itself with its own scaling, which any other rule replaces. Raises Refused for
+    positions that are not rotary, for an unknown rule, and for a factor below 1.
     """
     if config.position != "rotary":
         raise Refused(
@@ -43,9 +43,9 @@ def under(config: ModelConfig, rule: Rule, factor: float) -> ModelConfig:
 
 
 def rescaled(loaded: Loaded, rule: Rule, factor: float) -> Loaded:
-    """The same model by another rule of its rotary positions (under()): it shares all weights and hook points with `loaded`.
+    """The model with another RoPE scaling (under()); it shares all weights and hook points with `loaded`.
 
-    Neither is changed, so that any number of threads may run both at once: angles are kept by the rule that they come from.
+    Neither is changed, so threads may run both at once. Cached angles are stored by their rule.
     """
     config = under(loaded.config, rule, factor)
     if config is loaded.config:
@@ -65,8 +65,8 @@ class Stretch:
     """Frequencies under one rule, for a text of `factor` times the trained length."""
 
     rule: Rule
-    frequencies: torch.Tensor  # float32 [d_rotary/2]: radians a position
-    factor: float  # by which q and k grow (yarn); 1 otherwise
+    frequencies: torch.Tensor  # float32 [d_rotary/2]: radians per position
+    factor: float  # YaRN's factor on q and k; 1 otherwise
 
 
 def stretches(config: ModelConfig, factor: float) -> tuple[Stretch, ...]:
@@ -76,9 +76,9 @@ def stretches(config: ModelConfig, factor: float) -> tuple[Stretch, ...]:
 
 
 def end_loss(loaded: Loaded, ids: Sequence[int], last: int = 64, dropped: bool = False) -> float:
-    """The mean loss, in nats, of a text's last `last` tokens that are followed by one: −ln of the probability of what follows.
+    """Mean loss, in nats, of the last `last` predictions in a text.
 
-    With `dropped`, positions are taken away. Raises TextError for a model that does not write the next word.
+    With `dropped`, positions are removed. Raises TextError for a model that does not predict the next token.
     """
     run = trace(loaded, ids=ids, interventions=[DropPositions()] if dropped else [])
     n = len(run.source)
@@ -86,8 +86,10 @@ def end_loss(loaded: Loaded, ids: Sequence[int], last: int = 64, dropped: bool =
 
 
 def gap_after(tokens: Tokens) -> int:
-    """The token after which a text is pulled apart: its last comma that two words or more follow, else the middle. Raises Refused
-    for a text of fewer than two tokens."""
+    """The token after which a gap is inserted: the last comma before two or more tokens, else the middle one.
+
+    Raises Refused for a text of fewer than two tokens.
+    """
     n = len(tokens)
     if n < 2:
         raise Refused("A text of one token cannot be pulled apart. Type two words or more.")
@@ -98,12 +100,14 @@ def gap_after(tokens: Tokens) -> int:
 def chances_by_gap(
     run: Trace, rule: Rule, factor: float, gaps: Sequence[int], after: int, token: int | None = None
 ) -> Iterator[tuple[int, float]]:
-    """Token id and probability of the next token after the whole text, where so many places are left empty after token `after`.
+    """Id and probability of one next token after the whole text, for each gap: the positions that are skipped after token `after`.
 
-    `token` is the token that is asked for; None: the model's first guess on the text as it is. One run of the text for each gap.
+    `token` None is the model's prediction on the text without a gap. One run of the text for each gap.
     """
     ids = list(run.source.ids)
     loaded = rescaled(run.loaded, rule, factor)
+    if (head := loaded.model.head) is None:
+        raise Refused(f"{loaded.spec.title} writes no next word. Choose a model that does.")
     if token is None:
         token = trace(run.loaded, ids=ids).predictions([len(ids) - 1], k=1).ids[0][0]
     for gap in gaps:
@@ -111,7 +115,4 @@ def chances_by_gap(
         apart = trace(loaded, ids=ids, interventions=[SetPositions(places)])
         last = torch.tensor([len(ids) - 1], device=apart.device)
         with torch.inference_mode():
-            head = loaded.model.head
-            if head is None:
-                raise Refused(f"{loaded.spec.title} writes no next word. Choose a model that does.")
             yield token, head(apart.head_input(last)[None])[0, 0].float().softmax(-1)[token].item()

@@ -1,4 +1,4 @@
-"""Padding proved inert: one text of a batch against the same text alone, with the padding masked and without."""
+"""Padding invariance: one text in a padded batch compared with the same text without a batch."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from ..run.trace import Trace
 
 @dataclass(frozen=True, eq=False)
 class Inertness:
-    """The effect of a text's padding on its own tokens; all numbers are of real rows, whose padding is never in a mean."""
+    """Effect of padding on the tokens of a text. Padding itself is in no number."""
 
-    on_padding: Tensor  # [record, head]: the weight on padding of the mean row
-    weights: float  # max |Δ| of all weights between real tokens, against the text alone
+    on_padding: Tensor  # [record, head]: weight of the mean row on padding
+    weights: float  # max |Δ| of all weights between real tokens
     output: float  # max |Δ| of the last residual stream
-    cosine: float  # of the text's vectors, the means of that stream over its tokens
+    cosine: float  # of the text's two vectors, the means of that stream over its tokens
 
 
 def inertness(batch: Trace, alone: Trace) -> Inertness:
-    """What is different for a text of a batch, seen from it (run.text(i)), where it runs alone.
+    """Compare a text of a batch (run.text(i)) with a run of only this text.
 
-    Of an encoder–decoder the encoder is meant, and what it writes into the decoder. Raises ValueError where the two runs
-    have not read the same text.
+    For an encoder–decoder this is the encoder and its output. Raises ValueError if the two runs have different texts.
     """
     real = [i for i, padding in enumerate(batch.source.padding) if not padding]
     if [batch.source.ids[i] for i in real] != list(alone.source.ids):
@@ -45,13 +44,13 @@ def inertness(batch: Trace, alone: Trace) -> Inertness:
 
 
 def own_records(run: Trace) -> list[AttentionRecord]:
-    """The self-attentions of the stack that reads the source, by layer."""
+    """Self-attentions of the stack that reads the source, by layer."""
     stack = run.config.stacks[0][0]
     return [record for record in run.attention if (record.stack, record.site) == (stack, "attn")]
 
 
 def last_stream(run: Trace, positions: Sequence[int]) -> Tensor:
-    """[pos, d_model] float32: what leaves the stack that reads the source, before its last norm where it has one."""
+    """Output of the stack that reads the source, before its final norm, [pos, d_model] float32."""
     at = torch.tensor([*positions], device=run.loaded.device)
     if run.config.kind == "encoder-decoder":
         stack, n = run.config.stacks[0]

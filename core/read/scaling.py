@@ -1,4 +1,4 @@
-"""Why scores are divided by √d: how far random q·k spread, how sharp a softmax of them is, and a model without the division."""
+"""Division of scores by √d: variance of random q·k, sharpness of their softmax, and the same of a model's attention."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ from ..run.attention import AttentionRecord
 from . import measures
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-PAIRS, ROWS, KEYS = 20_000, 4_000, 12
-CELLS = 1 << 22  # numbers of random keys at a time
+SPREAD_PAIRS, SPREAD_ROWS, SPREAD_KEYS = 20_000, 4_000, 12
+SPREAD_CELLS = 1 << 22  # random numbers that are held at one time
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Of q and k whose d numbers are drawn from a standard normal distribution (Vaswani et al. 2017, footnote 4)."""
+    """Statistics of q and k with d standard normal numbers each (Vaswani et al. 2017, footnote 4)."""
 
     d: int
-    variance: float  # of q·k, over so many pairs
+    variance: float  # of q·k
     scaled: float  # of q·k / √d
-    largest: float  # the mean largest of the weights of a row, without the division
+    largest: float  # mean of the largest weight of a row, without the division
     largest_scaled: float
 
 
-def spread(d: int, pairs: int = PAIRS, rows: int = ROWS, keys: int = KEYS, seed: int = 0) -> Spread:
-    """Measured, not derived: `pairs` products, and `rows` rows of `keys` keys each. The same for the same seed."""
+def spread(
+    d: int, pairs: int = SPREAD_PAIRS, rows: int = SPREAD_ROWS, keys: int = SPREAD_KEYS, seed: int = 0
+) -> Spread:
+    """Measured on `pairs` products, and on `rows` rows of `keys` keys each. Deterministic for a seed."""
     generator = torch.Generator().manual_seed(seed * 1_000 + d)
     q, k = torch.randn(2, pairs, d, generator=generator)
     products = (q * k).sum(-1)
     parts = []
-    for some in torch.randn(rows, d, generator=generator).split(max(1, CELLS // (keys * d))):
+    for some in torch.randn(rows, d, generator=generator).split(max(1, SPREAD_CELLS // (keys * d))):
         parts.append(torch.einsum("rd,rkd->rk", some, torch.randn(len(some), keys, d, generator=generator)))
     scores = torch.cat(parts)  # [row, key]
     variance = products.var().item()
@@ -48,18 +50,15 @@ def spread(d: int, pairs: int = PAIRS, rows: int = ROWS, keys: int = KEYS, seed:
 
 @dataclass(frozen=True, eq=False)
 class Sharpness:
-    """Of some attentions together."""
+    """Averages over some attentions."""
 
-    raw: float  # variance of q·k over the cells that may be looked at, the mean over heads
+    raw: float  # variance of q·k over the visible cells, averaged over heads
     scaled: float  # the same of the scores
-    entropy: float  # bits of a row, the mean over rows that have a choice
+    entropy: float  # bits of a row, averaged over rows with two or more visible keys
 
 
 def sharpness(records: Sequence[AttentionRecord]) -> Sharpness:
-    """How far the scores of these attentions spread, and how much choice their softmax leaves.
-
-    Rows that may look at one key alone have no choice, and are in no mean.
-    """
+    """Variance of the scores of these attentions, and entropy of their softmax."""
     raw, scaled, entropies = [], [], []
     for record in records:
         for head in range(record.n_heads):

@@ -1,15 +1,16 @@
-"""Attention small enough to see every number: one head of 3 × 4, a batch and its transpose, the reshape into heads, places in digits.
+"""Worked examples with few numbers: one head of 3 × 4, a batch and its transpose, the reshape into heads, binary positions.
 
-And beside it a recurrent network, and a deep stack: what is left of a gradient that goes back step by step, or layer by layer.
+Two more show how gradients decay in a recurrent network and in a deep stack.
 
-The numbers are those that torch.manual_seed(42) gives the lessons' own code. They are drawn from a generator of their own, so
-that nothing which threads share is touched. Two printed results of the lessons are not what that code gives: for the weights of
-the first token they print .3505 .2858 .3637, and it is .3479 .3258 .3263.
+The numbers are those of the lessons' own code after torch.manual_seed(42), from a separate generator, because threads share the
+global one. Two printed results of the lessons differ from their code: for the weights of the first token they print
+.3505 .2858 .3637 instead of .3479 .3258 .3263.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Literal
@@ -19,13 +20,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 SEED = 42
-WIDTH = 4  # d_model of the one head
-HEADS = 2  # of the reshape, of WIDTH numbers each
+WIDTH = 4  # d_model of the single head
+HEADS = 2  # in the reshape, of WIDTH numbers each
 
 
 @dataclass(frozen=True, eq=False)
 class OneHead:
-    """Every number of one head of attention. W is [out, in], as nn.Linear keeps it: q = x W_qᵀ."""
+    """Every number of one head of attention. W is [out, in] as in nn.Linear: q = x W_qᵀ."""
 
     x: Tensor  # [pos, d_model]
     w_q: Tensor
@@ -42,18 +43,18 @@ class OneHead:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Two sentences side by side, and what `.T` does to them."""
+    """A batch of two sentences, and the effect of `.T` on it."""
 
     q: Tensor  # [batch, query, d_head]
     k: Tensor  # [batch, key, d_head]
     scores: Tensor  # [batch, query, key], with k.transpose(-2, -1)
-    error: str  # what torch says to q @ k.T
-    wrong_by: float  # and where the sizes happen to agree, 4 × 4 × 4, the largest difference, without any error
+    error: str  # PyTorch's message for q @ k.T
+    wrong_by: float  # largest difference for 4 × 4 × 4, where the sizes agree and PyTorch raises no error
 
 
 @dataclass(frozen=True)
 class Place:
-    """One tensor on a number's way: its name, where the number stands in it, and which place in memory that is."""
+    """One step of a number through the reshape: the tensor, the number's index in it, and its address in memory."""
 
     step: str
     shape: tuple[int, ...]
@@ -64,18 +65,18 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Reshape:
-    """From one fused projection to heads and back, in a batch of 2 sentences of 4 tokens, 2 heads of 4."""
+    """From a fused projection to heads and back, in a batch of 2 sentences of 4 tokens with 2 heads of 4."""
 
     qkv: Tensor  # [2, 4, 24]
     heads: tuple[Tensor, Tensor, Tensor]  # q, k, v, each [batch, head, pos, d_head]
     weights: Tensor  # [batch, head, query, key]
     z: Tensor  # [batch, head, query, d_head]
     merged: Tensor  # [batch, query, head * d_head]
-    error: str  # what torch says to a view of the transposed tensor without contiguous()
+    error: str  # PyTorch's message for a view of the transposed tensor without contiguous()
 
 
 def one_head(x: Tensor | None = None) -> OneHead:
-    """One head with its numbers, for x [3, 4] of its own or a given one: anyone who changes a number of x sees what follows."""
+    """One head with its numbers, for the lessons' x [3, 4] or a given one."""
     seeded = torch.Generator().manual_seed(SEED)
     own = torch.randn(3, WIDTH, generator=seeded)
     w_q, w_k, w_v = (linear(WIDTH, WIDTH, seeded) for _ in range(3))
@@ -90,24 +91,21 @@ def one_head(x: Tensor | None = None) -> OneHead:
 
 
 def wrong_softmaxes(one: OneHead, row: int) -> tuple[list[float], list[float], list[float]]:
-    """A row of weights by three mistakes: scores not divided; divided by d and not by √d; scores as shares of their sum."""
+    """A row of weights with three mistakes: undivided scores, scores divided by d instead of √d, and scores as shares of their sum."""
     raw, scores = one.raw[row], one.scores[row]
     return raw.softmax(-1).tolist(), (raw / WIDTH).softmax(-1).tolist(), (scores / scores.sum()).tolist()
 
 
 def batch() -> Batch:
-    """Two sentences of 3 tokens, and 4 of 4 for the mistake that raises nothing.
+    """Two sentences of 3 tokens, and 4 of 4 for the mistake that raises no error.
 
-    A transpose(-2, -1) turns each sentence on its side; .T turns the axes of the whole batch round.
+    transpose(-2, -1) transposes each sentence; .T reverses all axes of the batch.
     """
     seeded = torch.Generator().manual_seed(SEED)
     x = torch.randn(2, 3, WIDTH, generator=seeded)
     w_q, w_k = linear(WIDTH, WIDTH, seeded), linear(WIDTH, WIDTH, seeded)
     q, k = x @ w_q.T, x @ w_k.T
-    try:
-        error = f"no error: {list((q @ turned_round(k)).shape)}"
-    except RuntimeError as raised:
-        error = str(raised)
+    error = _error_of(lambda: q @ turned_round(k))
     square = torch.randn(4, 4, WIDTH, generator=torch.Generator().manual_seed(SEED))
     sq, sk = square @ w_q.T, square @ w_k.T
     wrong_by = (sq @ sk.transpose(-2, -1) - sq @ turned_round(sk)).abs().max().item()
@@ -115,8 +113,16 @@ def batch() -> Batch:
 
 
 def turned_round(x: Tensor) -> Tensor:
-    """x.T, all axes in reverse, without the warning that torch gives for more than two."""
+    """x.T: all axes in reverse order, without PyTorch's warning for more than two."""
     return x.permute(*reversed(range(x.ndim)))
+
+
+def _error_of(work: Callable[[], Tensor]) -> str:
+    """PyTorch's message for work that fails."""
+    try:
+        return f"no error: {list(work().shape)}"
+    except RuntimeError as error:
+        return str(error)
 
 
 def reshape() -> Reshape:
@@ -129,19 +135,15 @@ def reshape() -> Reshape:
     weights = (q @ k.transpose(-2, -1) / math.sqrt(WIDTH)).softmax(-1)
     z = weights @ v
     back = z.transpose(1, 2)
-    try:
-        error = f"no error: {list(back.view(2, 4, width).shape)}"
-    except RuntimeError as raised:
-        error = str(raised)
+    error = _error_of(lambda: back.view(2, 4, width))
     return Reshape(qkv, (q, k, v), weights, z, back.contiguous().view(2, 4, width), error)
 
 
 def follow(shape: tuple[int, int, int], n_heads: int, index: tuple[int, int, int], parts: int = 1) -> tuple[Place, ...]:
-    """Where one number of a projection [batch, pos, parts · d_model] goes as it is cut into heads and put together again.
+    """Track one number of a projection [batch, pos, parts · d_model] through the split into heads and back.
 
-    parts is 3 for a fused q, k and v; `split` takes one of them. A view or a transpose only renames a place in memory;
-    contiguous() copies, and the number gets a new one. Raises IndexError for an index outside, and ValueError for a width
-    that the heads do not divide.
+    parts is 3 for a fused q, k and v, of which `split` takes one. A view or a transpose does not move a number in memory;
+    contiguous() copies it. Raises IndexError for an index outside, and ValueError for a width that is not divisible by the heads.
     """
     n_batch, n_pos, wide = shape
     if wide % (parts * n_heads):
@@ -155,22 +157,21 @@ def follow(shape: tuple[int, int, int], n_heads: int, index: tuple[int, int, int
     head, j = divmod(inner, d_head)
     names = torch.arange(n_batch * n_pos * wide).view(shape)
     own = names[..., part * width : (part + 1) * width]
-    cut = own.view(n_batch, n_pos, n_heads, d_head) if parts == 1 else own.unflatten(-1, (n_heads, d_head))
-    turned = cut.transpose(1, 2)
-    copied = turned.transpose(1, 2).contiguous() if parts > 1 else turned.contiguous()
+    by_head = own.unflatten(-1, (n_heads, d_head))
+    transposed = by_head.transpose(1, 2)
     places = [_place("projection", names, index)]
     if parts > 1:
         places.append(_place("split", own, (b, pos, inner)))
-    places += [_place("view", cut, (b, pos, head, j)), _place("transpose", turned, (b, head, pos, j))]
-    if parts > 1:
-        places += [
-            _place("transpose back", turned.transpose(1, 2), (b, pos, head, j)),
-            _place("contiguous", copied, (b, pos, head, j)),
-            _place("view", copied.view(n_batch, n_pos, width), (b, pos, inner)),
-        ]
-    else:
-        places.append(_place("contiguous", copied, (b, head, pos, j)))
-    return tuple(places)
+    places += [_place("view", by_head, (b, pos, head, j)), _place("transpose", transposed, (b, head, pos, j))]
+    if parts == 1:
+        return (*places, _place("contiguous", transposed.contiguous(), (b, head, pos, j)))
+    merged = by_head.contiguous()
+    return (
+        *places,
+        _place("transpose back", by_head, (b, pos, head, j)),
+        _place("contiguous", merged, (b, pos, head, j)),
+        _place("view", merged.view(n_batch, n_pos, width), (b, pos, inner)),
+    )
 
 
 def _place(step: str, x: Tensor, index: tuple[int, ...]) -> Place:
@@ -179,17 +180,17 @@ def _place(step: str, x: Tensor, index: tuple[int, ...]) -> Place:
 
 
 def binary_digits(n: int, digits: int = 4) -> Tensor:
-    """[place, digit]: the places 0 to n − 1 in binary digits, the smallest first: digit j changes every 2^j places.
+    """Positions 0 to n − 1 in binary, [position, digit], the smallest digit first: digit j changes every 2^j positions.
 
-    Sinusoids do the same with waves, which change a little at every step instead of jumping.
+    Sinusoids do the same with waves, which change smoothly instead of jumping.
     """
     return torch.arange(n)[:, None] >> torch.arange(digits) & 1
 
 
 def fading(width: int, steps: int) -> list[float]:
-    """Which share of its length a gradient of a plain RNN's last state has 0, 1, … `steps` steps back.
+    """Gradient norms of the last state of an untrained RNN 0, 1, … `steps` steps back, relative to the first.
 
-    h' = tanh(W x + U h) on random tokens, with weights as torch.nn.RNNCell draws them: nothing is learnt yet.
+    h' = tanh(W x + U h) on random tokens, with the initial weights of torch.nn.RNNCell.
     """
     generator = torch.Generator().manual_seed(SEED)
     w, u = (linear(width, width, generator) for _ in range(2))
@@ -197,27 +198,27 @@ def fading(width: int, steps: int) -> list[float]:
     for token in torch.randn(steps, width, generator=generator):
         states.append(torch.tanh(w @ token + u @ states[-1]))
     gradient = torch.randn(width, generator=generator)
-    lengths = [float(gradient.norm())]
+    norms = [float(gradient.norm())]
     for state in reversed(states[1:]):
         gradient = (gradient * (1 - state**2)) @ u
-        lengths.append(float(gradient.norm()))
-    return [length / lengths[0] for length in lengths]
+        norms.append(float(gradient.norm()))
+    return [norm / norms[0] for norm in norms]
 
 
 @dataclass(frozen=True)
 class Depth:
-    """A fresh stack on one random text: how much of the loss's gradient comes to each layer, and how alike words have become."""
+    """An untrained stack on one random text: gradient and similarity of the tokens' vectors by layer."""
 
     gradient: tuple[float, ...]  # [layer + 1]: ‖∂loss/∂x‖ of the stream before each layer, and after the last
-    alike: tuple[float, ...]  # [layer + 1]: the mean cosine between two words' vectors there
+    alike: tuple[float, ...]  # [layer + 1]: mean cosine between two tokens' vectors
 
 
 @cache
 def through_depth(norm: Literal["pre", "post", "none"], residual: bool, layers: int = 12, width: int = 64) -> Depth:
-    """A fresh stack of attention and MLP, with norms before or after each of them or none, with the residual connection or without.
+    """An untrained stack of attention and MLP: with norms before, after or without them, with or without the residual connection.
 
-    x ← x + f(norm(x)), x ← norm(x + f(x)) or x ← x + f(x); without the residual connection what is before the plus is left out.
-    Nothing is learnt: weights are as torch.nn.Linear draws them, 16 random tokens of 60, the loss that of 60 random next ones.
+    x ← x + f(norm(x)), x ← norm(x + f(x)) or x ← x + f(x); without the residual connection the term before the plus is dropped.
+    Weights are the initial ones of torch.nn.Linear, for 16 random tokens of 60 with random next tokens.
     """
     heads, tokens, symbols = 4, 16, 60
     generator = torch.Generator().manual_seed(SEED)
@@ -245,7 +246,7 @@ def through_depth(norm: Literal["pre", "post", "none"], residual: bool, layers: 
         scores = (normed(x) if norm == "pre" else x) @ linear(symbols, width, generator).T
         gradients = torch.autograd.grad(F.cross_entropy(scores, target), stream)
     pairs = torch.ones(tokens, tokens).triu(1).bool()
-    # In double precision: some are too short for the smallest that normalize() takes.
+    # In float64, because some norms are below the epsilon of normalize().
     wide = [vectors.detach().cpu().double() for vectors in stream]
     units = [vectors / vectors.norm(dim=-1, keepdim=True) for vectors in wide]
     alike = [(unit @ unit.T)[pairs].mean().item() for unit in units]
@@ -253,11 +254,11 @@ def through_depth(norm: Literal["pre", "post", "none"], residual: bool, layers: 
 
 
 def fresh_word(d_model: int) -> float:
-    """The length of a fresh row of a table of words whose numbers have mean 0 and variance 1 ÷ d_model, the mean of 64 rows."""
+    """Mean norm of 64 random token vectors whose numbers have mean 0 and variance 1 ÷ d_model."""
     rows = torch.randn(64, d_model, generator=torch.Generator().manual_seed(SEED)) / math.sqrt(d_model)
     return rows.norm(dim=-1).mean().item()
 
 
 def linear(n_out: int, n_in: int, generator: torch.Generator) -> Tensor:
-    """The weight [out, in] that nn.Linear(n_in, n_out, bias=False) begins with, from a generator of one's own."""
+    """Initial weight [out, in] of nn.Linear(n_in, n_out, bias=False), from a separate generator."""
     return nn.init.kaiming_uniform_(torch.empty(n_out, n_in), a=math.sqrt(5), generator=generator)

@@ -12,7 +12,7 @@ from core.edits import DropCausalMask
 from core.errors import Refused
 from core.model.config import ModelConfig
 from core.read.conditional_loss import given
-from core.read.unmasked import WRITTEN, looks_ahead, unmasked
+from core.read.unmasked import UNMASKED_TOKENS, looks_ahead, unmasked
 from core.write.generate import decoded
 
 MARY = "When Mary and John went to the store, John gave a drink to"
@@ -63,7 +63,7 @@ def test_each_word_is_written_after_all_words_were_read_again(position: str) -> 
     found = unmasked(core.trace(loaded, ids=ids))
     for edits, written in (((), found.written), ((DropCausalMask(),), found.written_without)):
         text = list(ids)
-        for _ in range(WRITTEN):
+        for _ in range(UNMASKED_TOKENS):
             run = core.trace(loaded, ids=text, interventions=edits)
             text.append(int(run.predictions(k=1).ids[0][0]))
         assert [*ids, *written] == text

@@ -119,7 +119,7 @@ def test_numbers_are_those_of_the_maps(tiny: Tiny, monkeypatch: pytest.MonkeyPat
     last = core.trace(loaded, ids=IDS, interventions=[core.SwapWords(0, 8)])
     assert follows(before, last, range(2), 0, 8).rows == 9
     # of a long text some rows are read, both words among them
-    monkeypatch.setattr(word_swap, "CELLS", 2 * loaded.config.n_heads * 9 * 3)
+    monkeypatch.setattr(word_swap, "SWAP_CELLS", 2 * loaded.config.n_heads * 9 * 3)
     some = follows(before, after, range(2), 1, 3)
     assert some.read < 9 and some.rows < 5 and some.of == 9
 
