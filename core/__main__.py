@@ -1,5 +1,5 @@
 """The command line: `headlight trace "text"`, `headlight models`, `headlight plan gpt2`, `headlight atlas stories.txt`, and
-`headlight run`, which opens the screens. In a checkout `python -m headlight` is the same."""
+`headlight run`, which starts the app. In a checkout it is `python -m headlight`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import argparse
 import importlib.util
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .checkpoints import CATALOG, Loaded, load
-from .checkpoints.described import describe
+from .checkpoints.described import Described, describe
 from .device import GiB, pick_device, pick_dtype
 from .errors import Refused
 from .extras import install_line, lacking
@@ -34,14 +34,13 @@ if TYPE_CHECKING:
     from .sweep.atlas import Surveyed
 
 COMMAND = "headlight"
-OWN = "localhost"
-BAR = 30  # characters of the line that says how far an atlas is
+LOCALHOST = "localhost"
+BAR = 30  # characters of the progress bar of an atlas
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = COMMAND) -> int:
-    """Run one command; 0 when it worked, 2 with one sentence on standard error when it could not. `prog` is how it was started."""
-    parser = _parser(prog)
-    options = parser.parse_args(arguments)
+    """Run one command; returns 0, or 2 after printing an error to standard error. `prog` is the name in the usage message."""
+    options = _parser(prog).parse_args(arguments)
     try:
         options.run(options)
     except Refused as error:
@@ -57,120 +56,11 @@ def _parser(prog: str = COMMAND) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=prog, description="Look at what attention does inside a transformer.")
     parser.add_argument("--version", action="version", version=f"Headlight {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-
-    opened = commands.add_parser("run", help="open the screens in a browser")
-    opened.add_argument("--port", type=int, help="the port to listen on (default: 8501, or the next one that is free)")
-    opened.add_argument(
-        "--address",
-        default=OWN,
-        help=f"0.0.0.0 lets other machines in (default: {OWN}, which only this machine can reach)",
-    )
-    opened.add_argument(
-        "--model",
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help="also offer this model: a folder, a GGUF file, or a Hub repository; may be given more than once",
-    )
-    opened.set_defaults(run=_run)
-
-    one = commands.add_parser("trace", help="run a model on a text and write what happened")
-    one.add_argument("text", help="what the model reads")
-    one.add_argument("--target", help="what an encoder-decoder's decoder has written so far")
-    one.add_argument(
-        "--model", default="smollm2", help="catalogue id, Hub repository, folder or GGUF file (default: smollm2)"
-    )
-    one.add_argument("--revision", help="branch, tag or commit on the Hub")
-    one.add_argument(
-        "--chat", action="store_true", help="the text is what a user says: the model's chat template writes the rest"
-    )
-    one.add_argument(
-        "--json",
-        type=Path,
-        metavar="FILE",
-        help="tokens, shapes, measures of every head, predictions; - for the screen",
-    )
-    one.add_argument("--npz", type=Path, metavar="FILE", help="every head's weights as float32 arrays, for numpy")
-    one.add_argument("--html", type=Path, metavar="FILE", help="one page to look at in any browser, offline")
-    one.set_defaults(run=_trace)
-
-    costs = commands.add_parser(
-        "plan", help="what a model costs before it runs: parameters, bytes, FLOPs; its config.json is all that is read"
-    )
-    costs.add_argument(
-        "model",
-        nargs="?",
-        default="smollm2",
-        help="preset, catalogue id, Hub repository, folder, or the path of a config.json or a GGUF file (default: smollm2)",
-    )
-    costs.add_argument("--revision", help="branch, tag or commit on the Hub")
-    costs.add_argument("--batch", type=int, default=1, help="texts run together, or chats at once (default: 1)")
-    costs.add_argument("--source-len", type=int, default=128, help="tokens of each text (default: 128)")
-    costs.add_argument("--target-len", type=int, default=0, help="tokens of each target, for encoder-decoders")
-    costs.add_argument("--dtype", help="of weights and activations (default: what config.json says, else float32)")
-    costs.add_argument(
-        "--weights", metavar="FORMAT", help=f"of weights alone: {', '.join(WEIGHT_FORMATS)} (default: as --dtype)"
-    )
-    costs.add_argument("--kv", metavar="FORMAT", help=f"of the KV cache: {', '.join(CACHE)} (default: as --dtype)")
-    costs.add_argument("--training", action="store_true", help="one step of training instead of a forward pass")
-    costs.add_argument(
-        "--rank",
-        type=int,
-        default=0,
-        help="with --training: adapters of this rank are trained in place of all weights (LoRA; with --weights nf4 QLoRA)",
-    )
-    costs.add_argument("--attention", default="flash", help="flash, efficient, eager or spelled_out (default: flash)")
-    costs.add_argument(
-        "--logits", default="last", help="last: of a decoder's run the last position's alone; or all (default: last)"
-    )
-    costs.add_argument(
-        "--piece",
-        type=int,
-        default=0,
-        help="tokens of a prompt that are read at once: 2048 as vLLM, 512 as llama.cpp (default: all)",
-    )
-    costs.add_argument(
-        "--card", help=f"whether it fits there, and how much would: {', '.join(device.name for device in DEVICES)}"
-    )
-    costs.add_argument("--json", action="store_true", help="everything, as JSON")
-    costs.set_defaults(run=_plan)
-
-    over = commands.add_parser("atlas", help="what every head does over a whole corpus, as a table")
-    over.add_argument(
-        "texts",
-        type=Path,
-        help="a UTF-8 file of paragraphs, a folder of .txt files, or a table: CSV, JSON Lines, Parquet",
-    )
-    over.add_argument("--column", metavar="NAME", help="of a table, the column that has the texts")
-    over.add_argument(
-        "--model", default="smollm2", help="catalogue id, Hub repository, folder or GGUF file (default: smollm2)"
-    )
-    over.add_argument(
-        "--out", type=Path, default=Path("atlas.parquet"), metavar="FILE", help="the table (default: atlas.parquet)"
-    )
-    over.add_argument(
-        "--json", type=Path, metavar="FILE", help="every head in a few numbers, with its strongest examples"
-    )
-    over.add_argument("--first", dest="most", type=int, metavar="N", help="the first N texts only")
-    over.add_argument(
-        "--tokens",
-        type=int,
-        default=MOST_TOKENS,
-        help=f"of a text, the first so many (default: {MOST_TOKENS})",
-    )
-    over.add_argument(
-        "--ray",
-        type=int,
-        nargs="?",
-        const=2,
-        metavar="N",
-        help="on Ray, with the model in N processes (default: 2): of the cluster that RAY_ADDRESS names, else of this machine",
-    )
-    over.set_defaults(run=_atlas)
-
-    models = commands.add_parser("models", help="list the models that are offered by name")
-    models.add_argument("--json", action="store_true", help="as JSON")
-    models.set_defaults(run=_models)
+    for name, (run, help_text, arguments) in COMMANDS.items():
+        command = commands.add_parser(name, help=help_text)
+        for argument, options in arguments.items():
+            command.add_argument(argument, **options)
+        command.set_defaults(run=run)
     return parser
 
 
@@ -179,10 +69,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _trace(options: argparse.Namespace) -> None:
-    device = pick_device()
-    loaded = _said(
-        load(options.model, device=device, dtype=pick_dtype(device), revision=options.revision, progress=_progress)
-    )
+    loaded = _with_notices(_load(options.model, revision=options.revision, progress=_show_download))
     if options.chat and options.target is not None:
         raise Refused("A conversation has no target. Leave out --chat or --target.")
     run = (
@@ -200,6 +87,23 @@ def _trace(options: argparse.Namespace) -> None:
         print(report.words(run))
 
 
+def _load(name: str, **options: Any) -> Loaded:
+    device = pick_device()
+    return load(name, device=device, dtype=pick_dtype(device), **options)
+
+
+def _with_notices(loaded: Loaded) -> Loaded:
+    """Print notices about unused files of the model to standard error."""
+    for notice in filter(None, (*loaded.notices, loaded.no_tokenizer)):
+        print(f"headlight: {loaded.spec.title}: {notice}", file=sys.stderr)
+    return loaded
+
+
+def _show_download(name: str, done: int, total: int) -> None:
+    share = f"{done / total:4.0%}" if total else f"{done >> 20} MiB"
+    print(f"\r{name}: {share}", end="" if done < total else "\n", file=sys.stderr, flush=True)
+
+
 def _atlas(options: argparse.Namespace) -> None:
     if options.most is not None and options.most < 1:
         raise Refused(f"--first is {options.most}, but it is how many texts are run: 1 or more.")
@@ -208,16 +112,17 @@ def _atlas(options: argparse.Namespace) -> None:
     except ModuleNotFoundError as error:
         raise Refused(lacking("An atlas", "pyarrow", "atlas")) from error
 
-    device = pick_device()
     texts = corpus.texts_of(options.texts, options.column, options.most)
-    loaded = _said(load(options.model, device=device, dtype=pick_dtype(device), progress=_progress))
+    loaded = _with_notices(_load(options.model, progress=_show_download))
     surveyed = _on_ray(options) if options.ray is not None else None
-    _counted(0, len(texts))
-    table = atlas.survey(loaded, texts, options.out, most_tokens=options.tokens, progress=_counted, surveyed=surveyed)
+    _show_texts(0, len(texts))
+    table = atlas.survey(
+        loaded, texts, options.out, most_tokens=options.tokens, progress=_show_texts, surveyed=surveyed
+    )
     print(f"{options.out}: {table.num_rows:,} rows, {len(texts):,} texts")
     if options.json:
-        found = atlas.summary(table, texts, lambda text: atlas.as_read(loaded, text, options.tokens))
-        options.json.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+        summary = atlas.summary(table, texts, lambda text: atlas.as_read(loaded, text, options.tokens))
+        options.json.write_text(json.dumps(summary, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 def _on_ray(options: argparse.Namespace) -> Surveyed:
@@ -230,41 +135,42 @@ def _on_ray(options: argparse.Namespace) -> Surveyed:
         )
     from .sweep.atlas_ray import on_ray
 
-    return on_ray(partial(_model, options.model), options.tokens, options.ray)
+    return on_ray(partial(_load, options.model), options.tokens, options.ray)
 
 
-def _model(name: str) -> Loaded:
-    device = pick_device()
-    return load(name, device=device, dtype=pick_dtype(device))
-
-
-def _said(loaded: Loaded) -> Loaded:
-    """Say what lies in the model's files and takes no part, beside the output and not in it."""
-    for said in filter(None, (*loaded.notices, loaded.no_tokenizer)):
-        print(f"headlight: {loaded.spec.title}: {said}", file=sys.stderr)
-    return loaded
-
-
-def _counted(done: int, total: int) -> None:
+def _show_texts(done: int, total: int) -> None:
     bar = "#" * (BAR * done // total)
-    print(
-        f"\r[{bar:-<{BAR}}] {done:,} of {total:,} texts", end="" if done < total else "\n", file=sys.stderr, flush=True
-    )
+    end = "" if done < total else "\n"
+    print(f"\r[{bar:-<{BAR}}] {done:,} of {total:,} texts", end=end, file=sys.stderr, flush=True)
 
 
 def _plan(options: argparse.Namespace) -> None:
     known = describe(options.model, revision=options.revision)
-    config = known.config
     card = None if options.card is None else device_named(options.card)
     if options.card is not None and card is None:
         raise Refused(
             f"There is no card {options.card!r} here. Choose one of {', '.join(device.name for device in DEVICES)}."
         )
+    work = _workload(options, known)
+    planned = plan(known.config, work)
+    if options.json:
+        print(json.dumps(planned.to_dict()))
+        return
+    formats = planned.dtype if work.weight_dtype is None else f"{planned.dtype}, weights {work.weight_dtype}"
+    print(f"{planned.parameters.total:>20,} parameters, {formats}")
+    for name, size in planned.memory.to_dict().items():
+        print(f"{size / MiB:>20,.1f} MiB {size / 1e9:>10,.2f} GB  {name.replace('_', ' ')}")
+    print(f"{planned.step_flops:>20,} FLOPs")
+    if card is not None:
+        print(_on_card(known.config, work, card, planned.total))
+
+
+def _workload(options: argparse.Namespace, known: Described) -> Workload:
     quantized = None if options.training or options.dtype is not None else known.weight_dtype
-    work = Workload(
+    return Workload(
         batch=options.batch,
         source_len=options.source_len,
-        target_len=options.target_len or (options.source_len if config.kind == "encoder-decoder" else 0),
+        target_len=options.target_len or (options.source_len if known.config.kind == "encoder-decoder" else 0),
         dtype=options.dtype or known.dtype or "float32",
         weight_dtype=options.weights or quantized,
         kv_dtype=options.kv,
@@ -274,55 +180,131 @@ def _plan(options: argparse.Namespace) -> None:
         piece=options.piece,
         rank=options.rank,
     )
-    found = plan(config, work)
-    if options.json:
-        print(json.dumps(found.to_dict()))
-        return
-    formats = found.dtype if work.weight_dtype is None else f"{found.dtype}, weights {work.weight_dtype}"
-    print(f"{found.parameters.total:>20,} parameters, {formats}")
-    for name, size in found.memory.to_dict().items():
-        print(f"{size / MiB:>20,.1f} MiB {size / 1e9:>10,.2f} GB  {name.replace('_', ' ')}")
-    print(f"{found.step_flops:>20,} FLOPs")
-    if card is not None:
-        print(_on_card(config, work, card, found.total))
 
 
 def _on_card(config: ModelConfig, work: Workload, card: Device, total: int) -> str:
-    """Whether a plan fits into what a card offers to programs, and the longest text and the largest batch that would."""
+    """Says whether a plan fits into the usable memory of a GPU, and the longest text and the largest batch that do."""
     budget = on_card(card).budget
     left = budget - total
-    said = f"{card.name}: {card.mebibytes / 1024:.2f} GiB, {card.memory / GiB:.2f} of them for programs"
-    said += f", {budget / GiB:.2f} beside a CUDA context. " if budget < card.memory else ". "
-    said += f"Fits, {left / GiB:.2f} GiB left." if left >= 0 else f"Does not fit: {-left / GiB:.2f} GiB too much."
-    length = longest_fit(config, budget, work)
-    most = longest_fit(config, budget, work, vary="batch")
-    at_least = (
-        ""
-        if length.ceiling is None or length.n < length.ceiling
-        else f", and its table of positions has {length.ceiling:,}"
-    )
-    return f"{said} By this upper bound {length.n:,} tokens would{at_least}, or a batch of {most.n:,} of this length."
+    sentence = f"{card.name}: {card.mebibytes / 1024:.2f} GiB, {card.memory / GiB:.2f} of them for programs"
+    sentence += f", {budget / GiB:.2f} beside a CUDA context. " if budget < card.memory else ". "
+    sentence += f"Fits, {left / GiB:.2f} GiB left." if left >= 0 else f"Does not fit: {-left / GiB:.2f} GiB too much."
+    length, batch = longest_fit(config, budget, work), longest_fit(config, budget, work, vary="batch")
+    is_limited = length.ceiling is not None and length.n >= length.ceiling
+    limit = f", and its table of positions has {length.ceiling:,}" if is_limited else ""
+    return f"{sentence} By this upper bound {length.n:,} tokens would{limit}, or a batch of {batch.n:,} of this length."
 
 
 def _models(options: argparse.Namespace) -> None:
     if options.json:
-        print(
-            json.dumps(
-                [
-                    {"id": s.id, "title": s.title, "parameters": s.n_params, "licence": s.licence, "note": s.note}
-                    for s in CATALOG
-                ]
-            )
-        )
+        names = {"id": "id", "title": "title", "parameters": "n_params", "licence": "licence", "note": "note"}
+        print(json.dumps([{name: getattr(spec, field) for name, field in names.items()} for spec in CATALOG]))
         return
     for spec in CATALOG:
         print(f"{spec.id:14} {spec.title:24} {spec.n_params:>12,} parameters  {spec.note}")
     print("\nAny Hub repository (owner/name) or local folder of a supported family loads as well.")
 
 
-def _progress(name: str, done: int, total: int) -> None:
-    share = f"{done / total:4.0%}" if total else f"{done >> 20} MiB"
-    print(f"\r{name}: {share}", end="" if done < total else "\n", file=sys.stderr, flush=True)
+def _option(help_text: str, **options: Any) -> dict[str, Any]:
+    """Options of argparse's add_argument()."""
+    return {"help": help_text, **options}
+
+
+MODEL = _option("catalogue id, Hub repository, folder or GGUF file (default: smollm2)", default="smollm2")
+REVISION = _option("branch, tag or commit on the Hub")
+FILE = {"type": Path, "metavar": "FILE"}
+FLAG = {"action": "store_true"}
+CARDS = ", ".join(device.name for device in DEVICES)
+
+# command -> its function, its help, and its arguments
+COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, dict[str, dict[str, Any]]]] = {
+    "run": (
+        _run,
+        "open the app in a browser",
+        {
+            "--port": _option("port to listen on (default: 8501, or the next free one)", type=int),
+            "--address": _option("0.0.0.0 allows other machines (default: only this machine)", default=LOCALHOST),
+            "--model": _option(
+                "also offer this model: a folder, a GGUF file, or a Hub repository; may be repeated",
+                action="append",
+                default=[],
+                metavar="FOLDER",
+            ),
+        },
+    ),
+    "trace": (
+        _trace,
+        "run a model on a text and write the results",
+        {
+            "text": _option("input of the model"),
+            "--target": _option("output of an encoder-decoder's decoder so far"),
+            "--model": MODEL,
+            "--revision": REVISION,
+            "--chat": _option("the text is a user's message, to which the model's chat template is applied", **FLAG),
+            "--json": _option("tokens, shapes, measures of every head, predictions; - for standard output", **FILE),
+            "--npz": _option("every head's weights as float32 arrays, for numpy", **FILE),
+            "--html": _option("one page for any browser, offline", **FILE),
+        },
+    ),
+    "plan": (
+        _plan,
+        "cost of a model before it runs: parameters, bytes, FLOPs; reads only its config.json",
+        {
+            "model": _option(
+                "preset, catalogue id, Hub repository, folder, or path of a config.json or GGUF file (default: smollm2)",
+                nargs="?",
+                default="smollm2",
+            ),
+            "--revision": REVISION,
+            "--batch": _option("texts that run together, or concurrent chats (default: 1)", type=int, default=1),
+            "--source-len": _option("tokens of each text (default: 128)", type=int, default=128),
+            "--target-len": _option("tokens of each target, for encoder-decoders", type=int, default=0),
+            "--dtype": _option("of weights and activations (default: that of config.json, else float32)"),
+            "--weights": _option(f"only of weights: {', '.join(WEIGHT_FORMATS)} (default: --dtype)", metavar="FORMAT"),
+            "--kv": _option(f"of the KV cache: {', '.join(CACHE)} (default: --dtype)", metavar="FORMAT"),
+            "--training": _option("one step of training instead of a forward pass", **FLAG),
+            "--rank": _option(
+                "with --training: train adapters of this rank instead of all weights (LoRA; with --weights nf4 QLoRA)",
+                type=int,
+                default=0,
+            ),
+            "--attention": _option("flash, efficient, eager or spelled_out (default: flash)", default="flash"),
+            "--logits": _option("last: only of a decoder's last position; or all (default: last)", default="last"),
+            "--piece": _option(
+                "tokens of a chunk in chunked prefill: 2048 as vLLM, 512 as llama.cpp (default: all)",
+                type=int,
+                default=0,
+            ),
+            "--card": _option(f"GPU to compare with: {CARDS}"),
+            "--json": _option("everything, as JSON", **FLAG),
+        },
+    ),
+    "atlas": (
+        _atlas,
+        "table of every head over a whole corpus",
+        {
+            "texts": _option(
+                "UTF-8 file of paragraphs, folder of .txt files, or table: CSV, JSON Lines, Parquet", type=Path
+            ),
+            "--column": _option("column of the table that has the texts", metavar="NAME"),
+            "--model": MODEL,
+            "--out": _option("the table (default: atlas.parquet)", default=Path("atlas.parquet"), **FILE),
+            "--json": _option("every head in a few numbers, with its strongest examples", **FILE),
+            "--first": _option("only the first N texts", dest="most", type=int, metavar="N"),
+            "--tokens": _option(
+                f"tokens of a text that are read, at most (default: {MOST_TOKENS})", type=int, default=MOST_TOKENS
+            ),
+            "--ray": _option(
+                "run on Ray with N copies of the model (default: 2), on the cluster at RAY_ADDRESS or on this machine",
+                type=int,
+                nargs="?",
+                const=2,
+                metavar="N",
+            ),
+        },
+    ),
+    "models": (_models, "list the models of the catalogue", {"--json": _option("as JSON", **FLAG)}),
+}
 
 
 if __name__ == "__main__":

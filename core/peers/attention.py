@@ -1,4 +1,4 @@
-"""attention_heads, attention_patterns and attention_pattern with the signatures of circuitsvis.attention 1.43.3."""
+"""attention_heads(), attention_patterns() and attention_pattern() with the signatures of circuitsvis.attention 1.43.3."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def attention_heads(
     positive_color: Any = None,
     mask_upper_tri: Any = None,
 ) -> Shown:
-    """circuitsvis.attention.attention_heads (1.43.3): the heads [head, query, key] of one layer, or of several that were chosen.
+    """circuitsvis.attention.attention_heads (1.43.3): heads [head, query, key] of one layer, or of several layers.
 
-    What is no weight (below 0, or above 1) has a scale of its own, purple below 0. Raises Refused as from_attentions().
+    Numbers below 0 or above 1 get a scale of their own, purple below 0. Raises Refused as from_attentions().
     """
     scale = {"max_value": max_value, "min_value": min_value}
     scale |= {"negative_color": negative_color, "positive_color": positive_color}
-    return _shown(_stacked(attention), tokens, attention_head_names, scale, mask_upper_tri)
+    return _shown(_heads_of(attention), tokens, attention_head_names, scale, mask_upper_tri)
 
 
 def attention_patterns(tokens: Any, attention: Any) -> Shown:
-    """circuitsvis.attention.attention_patterns (1.43.3): the same heads, with the arguments the other way round."""
-    return _shown(_stacked(attention), tokens, None, {}, None)
+    """circuitsvis.attention.attention_patterns (1.43.3): attention_heads() with the arguments in reverse order."""
+    return _shown(_heads_of(attention), tokens, None, {}, None)
 
 
 def attention_pattern(
@@ -54,10 +54,10 @@ def attention_pattern(
     """circuitsvis.attention.attention_pattern (1.43.3): one head, [query, key]."""
     scale = {"max_value": max_value, "min_value": min_value, "negative_color": negative_color}
     scale |= {"show_axis_labels": show_axis_labels, "positive_color": positive_color}
-    return _shown(_stacked(attention), tokens, None, scale, mask_upper_tri)
+    return _shown(_heads_of(attention), tokens, None, scale, mask_upper_tri)
 
 
-def _stacked(attention: Any) -> Tensor:
+def _heads_of(attention: Any) -> Tensor:
     """[head, query, key]. Raises Refused for another rank."""
     heads = tensor_of(attention, "attention")
     if heads.ndim == 4 and len(heads) == 1:

@@ -1,4 +1,4 @@
-"""show with the signature of bertviz.neuron_view 1.4.1: queries and keys of a model of transformers, from its own pass."""
+"""show() with the signature of bertviz.neuron_view 1.4.1: queries and keys of a transformers model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..model.text import from_ids
 from ..run.trace import trace, trace_tokens
 from ..run.wrapped import wrap
 from .shown import Shown, handed, picture
-from .views import COLOURS
+from .views import DISPLAY_MODE
 
 NUMBERS = "The queries and keys of this layer are in .run.attention.at({layer}).q and .k, [head, position, d_head]."
 
@@ -25,15 +25,16 @@ def show(
     head: Any = None,
     html_action: Any = "view",
 ) -> Shown | None:
-    """bertviz.neuron_view.show (1.4.1): a sentence, or two, as a model of transformers reads them, opened on a layer and a head.
+    """bertviz.neuron_view.show (1.4.1): a run of a transformers model on one or two sentences, opened on a layer and a head.
 
-    model and tokenizer are transformers' own (bertviz brings copies from 2019 of three families; here any that core.wrap takes),
-    and model_type is not needed. The run has queries and keys. html_action as in head_view(). Raises Refused as core.wrap().
+    model and tokenizer are those of transformers, of any family that core.wrap supports (bertviz needs its own copies of three
+    families from 2019). model_type is not needed. The run has queries and keys. html_action as in head_view(). Raises Refused as
+    core.wrap().
     """
     wrapped = wrap(model, tokenizer)
     remarks = [
         f"model_type={model_type!r} is not needed: the model says which it is.",
-        COLOURS.format(mode=display_mode),
+        DISPLAY_MODE.format(mode=display_mode),
     ]
     if sentence_b is None:
         run = trace(wrapped, sentence_a)

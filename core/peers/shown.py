@@ -1,4 +1,4 @@
-"""A picture in a notebook, as the peers return it: HTML in .data, and the run that it shows."""
+"""Return value of the peers' functions: a picture with HTML in .data, and its run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACTIONS = ("view", "return")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shown:
-    """A picture with the run that it is of: run.attention, core.findings(run) and all else that takes a run."""
+    """A picture and its run, for run.attention, core.findings(run) and everything else that takes a run."""
 
     data: str  # HTML
     run: Trace | None = None
@@ -37,9 +37,9 @@ class Shown:
 
 
 def picture(run: Trace, layer: int, head: int, remarks: Sequence[str]) -> Shown:
-    """The run's page opened on a head, or a still of it where there is no page, and below it a line for each remark.
+    """The run's page opened on a head, or a still of it if there is no page, with the remarks below.
 
-    Raises Refused for a layer or a head that there is not.
+    Raises Refused for a layer or a head that does not exist.
     """
     record = next((record for record in run.attention if record.layer == layer), None)
     if record is None:
@@ -57,7 +57,7 @@ def below(lines: Sequence[str]) -> str:
 
 
 def _page(run: Trace, layer: int, head: int) -> tuple[str, tuple[str, ...]]:
-    """The page in a frame. A still where the screens are not installed, or for numbers that they do not draw, and the reason."""
+    """The page in a frame; or a still, if the app is not installed or cannot draw the numbers, with the reason."""
     why: tuple[str, ...] = ()
     if not not_drawn(run):
         try:
@@ -70,8 +70,10 @@ def _page(run: Trace, layer: int, head: int) -> tuple[str, tuple[str, ...]]:
 
 
 def handed(shown: Shown, html_action: str) -> Shown | None:
-    """As html_action says: "view" displays it in a notebook and returns nothing there, "return" returns it. Outside of a notebook
-    there is nowhere to display it, so it is returned. Raises Refused for another word."""
+    """Display the picture ("view") or return it ("return", and also "view" outside of a notebook).
+
+    Raises Refused for another html_action.
+    """
     if html_action not in ACTIONS:
         raise Refused(f"html_action is 'view' or 'return', not {html_action!r}.")
     notebook: Any = sys.modules.get("IPython")

@@ -1,4 +1,4 @@
-"""colored_tokens with the signature of circuitsvis.tokens 1.43.3."""
+"""colored_tokens() with the signature of circuitsvis.tokens 1.43.3."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..run.arrays import tensor_of
 from ..run.notebook_picture import BLUE, PURPLE
 from .shown import Shown, below
 
-DEEPEST = 0.85  # opacity of the largest value: its letters can still be read
+DEEPEST = 0.85  # opacity of the largest value, so that the text stays readable
 
 
 def colored_tokens(
@@ -24,10 +24,10 @@ def colored_tokens(
     negative_color: Any = None,
     positive_color: Any = None,
 ) -> Shown:
-    """circuitsvis.tokens.colored_tokens (1.43.3): tokens of a text, each on blue for a value above 0 or purple for one below.
+    """circuitsvis.tokens.colored_tokens (1.43.3): tokens of a text, blue for values above 0 and purple for values below.
 
-    Each has its value in a title, and all are in a table. min_value and max_value are where the colours are full; without them
-    the largest value either way. Raises Refused where there are more tokens than values, or fewer.
+    Each has its value in a tooltip, and all are in a table. min_value and max_value get the full colours; the default is the largest
+    absolute value. Raises Refused if the numbers of tokens and values differ.
     """
     numbers = tensor_of(values, "values")
     strings = [str(token) for token in tokens]
@@ -35,22 +35,22 @@ def colored_tokens(
         raise Refused(
             f"There are {len(strings)} tokens, and values have the shape {list(numbers.shape)}. Give one value for each token."
         )
-    found: list[float] = numbers.float().tolist()
-    largest = max((abs(value) for value in found if math.isfinite(value)), default=0.0)
+    floats: list[float] = numbers.float().tolist()
+    largest = max((abs(value) for value in floats if math.isfinite(value)), default=0.0)
     most = float(max_value) if max_value is not None else largest
     least = -float(min_value) if min_value is not None and float(min_value) < 0 else largest
     spans = "".join(
-        _span(token, value, most if value > 0 else least) for token, value in zip(strings, found, strict=True)
+        _span(token, value, most if value > 0 else least) for token, value in zip(strings, floats, strict=True)
     )
     remarks = []
-    if not all(map(math.isfinite, found)):
+    if not all(map(math.isfinite, floats)):
         remarks.append("Values that are no finite number have no colour.")
     given = {"negative_color": negative_color, "positive_color": positive_color}
-    if said := ", ".join(f"{name}={colour!r}" for name, colour in given.items() if colour is not None):
-        remarks.append(f"{said}: here blue is above 0 and purple below, on every screen.")
+    if ignored := ", ".join(f"{name}={colour!r}" for name, colour in given.items() if colour is not None):
+        remarks.append(f"{ignored}: here blue is above 0 and purple below, on every screen.")
     return Shown(
         f'<div style="font-family:sans-serif;line-height:1.9;white-space:pre-wrap">{spans}</div>'
-        f"{_table(strings, found)}{below(remarks)}"
+        f"{_table(strings, floats)}{below(remarks)}"
     )
 
 

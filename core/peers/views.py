@@ -11,7 +11,7 @@ from ..model.text import Tokens
 from ..run.brought import WeightsTrace, from_attentions
 from .shown import Shown, handed, picture
 
-COLOURS = "display_mode={mode!r}: the page has the notebook's own light or dark."
+DISPLAY_MODE = "display_mode={mode!r}: the page has the notebook's own light or dark."
 EVERY = "{name}={given}: every {what} is here, since pages hold {what}s at little cost; it opens on the first of these."
 SEVERAL = "heads={given}: one head is opened at a time, head {first}, and the others are beside it."
 SECOND = "sentence_b_start={at}: the second sentence begins at token {at}; both are in one map."
@@ -32,15 +32,16 @@ def head_view(
     include_layers: Any = None,
     html_action: Any = "view",
 ) -> Shown | None:
-    """bertviz.head_view (1.4.1): the heads of a model whose attention weights are here, opened on a layer and a head.
+    """bertviz.head_view (1.4.1): the heads of a model, from its attention weights, opened on a layer and a head.
 
-    attention: one [1, head, query, key] for each layer, with `tokens`; or encoder_attention, decoder_attention and cross_attention
-    with encoder_tokens and decoder_tokens. html_action "return" returns an object with .data (HTML) and .run; "view" displays it.
-    Raises Refused, which is a ValueError, as from_attentions().
+    attention is one [1, head, query, key] for each layer, with `tokens`. Encoder–decoders have encoder_attention, decoder_attention
+    and cross_attention instead, with encoder_tokens and decoder_tokens. html_action "return" returns an object with .data (HTML) and
+    .run; "view" displays it. Raises Refused, which is a ValueError, as from_attentions().
     """
-    two = {"encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
-    run = _run(attention, tokens, two, (encoder_tokens, decoder_tokens), bool(prettify_tokens))
-    chosen, opened = _list(heads), _list(include_layers)
+    two = {"encoder_attention": encoder_attention, "decoder_attention": decoder_attention}
+    two |= {"cross_attention": cross_attention, "encoder_tokens": encoder_tokens, "decoder_tokens": decoder_tokens}
+    run = _run_of_weights(attention, tokens, two, bool(prettify_tokens))
+    chosen, opened = _integers(heads), _integers(include_layers)
     remarks = _remarks(sentence_b_start, include_layers)
     if len(chosen) > 1:
         remarks.append(SEVERAL.format(given=chosen, first=chosen[0]))
@@ -63,22 +64,21 @@ def model_view(
     include_heads: Any = None,
     html_action: Any = "view",
 ) -> Shown | None:
-    """bertviz.model_view (1.4.1): every head of every layer as a small picture, and one of them large. As head_view()."""
-    two = {"encoder": encoder_attention, "decoder": decoder_attention, "cross": cross_attention}
-    run = _run(attention, tokens, two, (encoder_tokens, decoder_tokens), bool(prettify_tokens))
-    layers, heads = _list(include_layers), _list(include_heads)
-    remarks = [*_remarks(sentence_b_start, include_layers), COLOURS.format(mode=display_mode)]
+    """bertviz.model_view (1.4.1): every head of every layer as a small picture, and one of them large. Otherwise as head_view()."""
+    two = {"encoder_attention": encoder_attention, "decoder_attention": decoder_attention}
+    two |= {"cross_attention": cross_attention, "encoder_tokens": encoder_tokens, "decoder_tokens": decoder_tokens}
+    run = _run_of_weights(attention, tokens, two, bool(prettify_tokens))
+    layers, heads = _integers(include_layers), _integers(include_heads)
+    remarks = [*_remarks(sentence_b_start, include_layers), DISPLAY_MODE.format(mode=display_mode)]
     if include_heads is not None:
         remarks.append(EVERY.format(name="include_heads", given=heads, what="head"))
     return handed(picture(run, layers[0] if layers else 0, heads[0] if heads else 0, remarks), html_action)
 
 
-def _run(attention: Any, tokens: Any, two: dict[str, Any], two_tokens: tuple[Any, Any], prettify: bool) -> WeightsTrace:
-    """The run of a model with one stack, or of an encoder and a decoder. Raises Refused."""
-    given = [f"{name}_attention" for name, weights in two.items() if weights is not None]
-    given += [
-        name for name, some in zip(("encoder_tokens", "decoder_tokens"), two_tokens, strict=True) if some is not None
-    ]
+def _run_of_weights(attention: Any, tokens: Any, two: dict[str, Any], prettify: bool) -> WeightsTrace:
+    """The run of a model with one stack, or of an encoder and a decoder with the arguments in `two`. Raises Refused."""
+    given = [name for name, argument in two.items() if argument is not None]
+    weights = [name for name in given if name.endswith("_attention")]
     if attention is not None:
         if tokens is None:
             raise Refused("tokens is required beside attention: tokenizer.convert_ids_to_tokens(ids) gives them.")
@@ -86,34 +86,34 @@ def _run(attention: Any, tokens: Any, two: dict[str, Any], two_tokens: tuple[Any
             raise Refused(
                 f"attention is of a model with one stack, and {given[0]} of an encoder and a decoder. Give one or the other."
             )
-        return _spelled(from_attentions(attention, tokens), prettify)
-    if not any(weights is not None for weights in two.values()):
+        return _labelled(from_attentions(attention, tokens), prettify)
+    if not weights:
         raise Refused(
             "There is no attention: give attention, or encoder_attention, decoder_attention or cross_attention."
         )
-    source, target = two_tokens
-    for name, stack, some in (("encoder_tokens", "encoder", source), ("decoder_tokens", "decoder", target)):
-        if some is None and (two[stack] is not None or two["cross"] is not None):
-            raise Refused(f"{name} is required beside {given[0]}.")
+    for stack in ("encoder", "decoder"):
+        is_read = f"{stack}_attention" in weights or "cross_attention" in weights
+        if is_read and f"{stack}_tokens" not in given:
+            raise Refused(f"{stack}_tokens is required beside {weights[0]}.")
     run = from_attentions(
-        two["encoder"],
-        source,
-        target_tokens=target if two["decoder"] is not None or two["cross"] is not None else None,
-        decoder_attentions=two["decoder"],
-        cross_attentions=two["cross"],
+        two["encoder_attention"],
+        two["encoder_tokens"],
+        target_tokens=None if weights == ["encoder_attention"] else two["decoder_tokens"],
+        decoder_attentions=two["decoder_attention"],
+        cross_attentions=two["cross_attention"],
     )
-    return _spelled(run, prettify)
+    return _labelled(run, prettify)
 
 
-def _spelled(run: WeightsTrace, prettify: bool) -> WeightsTrace:
-    """The same, with the tokenizer's own spellings for labels where they are asked for."""
+def _labelled(run: WeightsTrace, prettify: bool) -> WeightsTrace:
+    """The run with tidy labels, or with the tokenizer's own spellings."""
     if prettify:
         return run
 
-    def own(texts: tuple[Tokens, ...]) -> tuple[Tokens, ...]:
+    def spelled(texts: tuple[Tokens, ...]) -> tuple[Tokens, ...]:
         return tuple(replace(tokens, own_labels=tokens.strings) for tokens in texts)
 
-    return replace(run, sources=own(run.sources), targets=None if run.targets is None else own(run.targets))
+    return replace(run, sources=spelled(run.sources), targets=None if run.targets is None else spelled(run.targets))
 
 
 def _remarks(sentence_b_start: Any, include_layers: Any) -> list[str]:
@@ -121,11 +121,11 @@ def _remarks(sentence_b_start: Any, include_layers: Any) -> list[str]:
     if sentence_b_start is not None:
         remarks.append(SECOND.format(at=int(sentence_b_start)))
     if include_layers is not None:
-        remarks.append(EVERY.format(name="include_layers", given=_list(include_layers), what="layer"))
+        remarks.append(EVERY.format(name="include_layers", given=_integers(include_layers), what="layer"))
     return remarks
 
 
-def _list(given: int | Sequence[int] | None) -> list[int]:
+def _integers(given: int | Sequence[int] | None) -> list[int]:
     if given is None:
         return []
     return [int(given)] if isinstance(given, int) else [int(one) for one in given]
