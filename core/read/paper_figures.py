@@ -1,4 +1,4 @@
-"""Vector figures of a run for a paper, with matplotlib: one head, all heads, one row; the fonts go into the file."""
+"""Vector figures of a run for papers, with matplotlib and embedded fonts: one head, all heads, one row."""
 
 from __future__ import annotations
 
@@ -27,72 +27,72 @@ if TYPE_CHECKING:
     from ..run.trace import Trace
 
 COLUMN, PAGE, TALLEST = 3.35, 6.9, 8.5  # inches: one of two columns, and the width and height of a page
-FONT, LEAST_FONT = 7.0, 5.0  # points: what printers ask for, and what can still be read
+FONT, LEAST_FONT = 7.0, 5.0  # points: usual in print, and the smallest readable
 LETTERS = 12  # of a token's label
-# The ramp of every screen, on white paper: each step is darker than the one before, so a copier leaves the order as it is.
+# The app's colours on white paper. Each step is darker than the one before, so black-and-white copies keep the order.
 SHADES = ("white", "#cfe0f2", "#7fb0dc", "#2f74b5", "#0b2f5c")
 BAR = "#2f74b5"
-HATCH, LEFT_OUT, GRID = "0.72", "0.85", "0.92"  # greys: of what is masked, of the sink, and between heads
-PATHS = 20_000  # cells that are drawn as a path each; of more, an image with a pixel for each
-CELLS = 256  # along a side of one head: of more, each is the largest weight of its patch, or a printer would lose thin lines
-PIXELS, TILE = 2_000_000, 64  # of all heads together, and along a side of one
-ALL_BARS, BARS = 24, 12  # keys that a row shows all of; of more, the strongest
+HATCH, LEFT_OUT, GRID = "0.72", "0.85", "0.92"  # greys: masked cells, the sink, and lines between heads
+PATHS = 20_000  # cells that are drawn as paths; larger maps become an image with a pixel for each cell
+CELLS = 256  # per side of one head; longer maps are max-pooled, because printers lose thin lines
+PIXELS, TILE = 2_000_000, 64  # of all heads together, and per side of one
+ALL_BARS, BARS = 24, 12  # keys up to which a row shows all, and how many it shows of more
 BOXES = "Last Resort"  # a font with a box for every character
 STYLE = {"font.size": FONT, "axes.linewidth": 0.5, "hatch.linewidth": 0.3, "axes.titlesize": FONT}
 SAVED = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "path", "svg.hashsalt": "headlight"}
-# How a file says what it is: the names that its format has for a title and for words that a screen reader can say.
-ABOUT = {"pdf": ("Title", "Subject"), "svg": ("Title", "Description"), "png": ("Title", "Description")}
+# names of the metadata for the title and the alternative text, by file format
+METADATA = {"pdf": ("Title", "Subject"), "svg": ("Title", "Description"), "png": ("Title", "Description")}
 
 
 def head_figure(run: Trace, record: AttentionRecord, head: int, sink: bool = True, width: float = COLUMN) -> Figure:
-    """The weights of one head: queries down, keys across, hatched where a query may not look.
+    """The weights of one head: queries down, keys across, hatched where masked.
 
-    width is in inches. Without `sink` the token that most heads rest on has no part in the colours, and the picture says
-    so. Raises IndexError for a head, ImportError without matplotlib.
+    width is in inches. Without `sink` the attention sink of most heads is left out of the colours, and the figure says so. Raises
+    IndexError for a head, ImportError without matplotlib.
     """
     record = record.of(run.index)
-    _check(record, head=head)
+    _check_indices(record, head=head)
     weights = record.pattern(head)[0].float().nan_to_num(nan=0.0).cpu()  # [query, key]
     shown = weights.masked_fill(~record.mask(head=head).cpu(), torch.nan)
-    resting = None if sink else _resting(run, record)
-    if resting is not None:
-        shown[:, resting] = torch.nan
+    sink_at = None if sink else _sink_key(run, record)
+    if sink_at is not None:
+        shown[:, sink_at] = torch.nan
     with _drawing(run, record) as (queries, keys):
         what = f"head {head}: {len(queries):,} queries down, {len(keys):,} keys across"
         high, wide = weights.shape
         tall = min(TALLEST, 0.75 + (width - 1.05) * high / wide)
-        listed = _strongest(weights, queries, keys, _resting(run, record))
+        listed = _strongest_edges(weights, queries, keys, _sink_key(run, record))
         figure = _figure(_title(run, record, what), listed, width, tall)
         axes = figure.add_subplot()
         axes.patch.set(facecolor="white", hatch="////", edgecolor=HATCH, linewidth=0)
-        picture = _cells(axes, _patched(shown), _largest(shown), (high, wide))
-        if resting is not None:
-            axes.axvspan(resting, resting + 1, facecolor=LEFT_OUT, linewidth=0)
+        picture = _draw_cells(axes, _patched(shown), _largest(shown), (high, wide))
+        if sink_at is not None:
+            axes.axvspan(sink_at, sink_at + 1, facecolor=LEFT_OUT, linewidth=0)
         room = min((width - 1.05) / wide, (tall - 0.75) / high) * 72  # points of a cell
-        _name(axes.xaxis, keys, room, "key", 90)
-        _name(axes.yaxis, queries, room, "query", 0)
+        _label_axis(axes.xaxis, keys, room, "key", 90)
+        _label_axis(axes.yaxis, queries, room, "query", 0)
         unit = "attention weight" if max(high, wide) <= CELLS else "largest attention weight of a patch"
-        _scale(figure, axes, picture, _unit(unit, keys, resting))
+        _add_colour_bar(figure, axes, picture, _unit(unit, keys, sink_at))
     return figure
 
 
 def heads_figure(
     run: Trace, records: Sequence[AttentionRecord], sink: bool = True, width: float | None = None
 ) -> Figure:
-    """Every head of one kind of attention, layers down and heads across, each in shades up to its own largest weight.
+    """Every head of one kind of attention, layers down and heads across, each scaled to its own largest weight.
 
-    width is in inches; None takes a column for a few heads and a page for many. A pixel of a long text is the largest
-    weight of its patch. Raises ImportError without matplotlib.
+    width is in inches; None is a column for few heads and a page for many. Long texts are max-pooled. Raises ImportError without
+    matplotlib.
     """
     records = [record.of(run.index) for record in records]
     most = max(record.n_heads for record in records)
     width = width or (COLUMN if most <= 12 else PAGE)
     side = min(TILE, max(4, math.isqrt(PIXELS // (len(records) * most))))
-    resting = None if sink else _resting(run, records[0])
+    sink_at = None if sink else _sink_key(run, records[0])
     high, wide = min(side, records[0].n_query), min(side, records[0].n_key)
     sheet = torch.full((len(records) * (high + 1) - 1, most * (wide + 1) - 1), torch.nan)
     for i, record in enumerate(records):
-        for head, tile in enumerate(_tiles(record, (high, wide), resting)):
+        for head, tile in enumerate(_tiles(record, (high, wide), sink_at)):
             top, left = i * (high + 1), head * (wide + 1)
             sheet[top : top + high, left : left + wide] = tile
     with _drawing(run, records[0]) as (_, keys):
@@ -101,7 +101,7 @@ def heads_figure(
         figure = _figure(_title(run, records[0], what, of_all=True), "", width, tall)
         axes = figure.add_subplot()
         axes.patch.set_facecolor(GRID)
-        picture = _cells(axes, sheet, 1.0, (sheet.shape[0], sheet.shape[1]))
+        picture = _draw_cells(axes, sheet, 1.0, (sheet.shape[0], sheet.shape[1]))
         for axis, numbers, step, name in (
             (axes.xaxis, range(most), wide + 1, "head"),
             (axes.yaxis, [record.layer for record in records], high + 1, "layer"),
@@ -110,21 +110,21 @@ def heads_figure(
             axis.set_ticks([i * step + (step - 1) / 2 for i in shown], labels=[str(numbers[i]) for i in shown])
             axis.set_label_text(name)
         axes.tick_params(length=0)
-        _scale(figure, axes, picture, _unit("weight, by the largest of its head", keys, resting))
+        _add_colour_bar(figure, axes, picture, _unit("weight, by the largest of its head", keys, sink_at))
     return figure
 
 
 def row_figure(
     run: Trace, record: AttentionRecord, head: int, query: int | None = None, width: float = COLUMN
 ) -> Figure:
-    """Where one query looks, a bar for each key; of many keys the strongest, in the order of the text, and all others in one.
+    """Attention weights of one query, a bar for each key. Of many keys the strongest, in the order of the text, and the others as one bar.
 
     query None is the last real token. Raises IndexError for a head or a query, ImportError without matplotlib.
     """
     record = record.of(run.index)
     padding = run.tokens_of(record)[0].padding
     query = max((i for i, pads in enumerate(padding) if not pads), default=0) if query is None else query
-    _check(record, head=head, query=query)
+    _check_indices(record, head=head, query=query)
     row = record.row(head, query).float().nan_to_num(nan=0.0).cpu()
     seen = record.mask(queries=[query], head=head)[0].cpu().nonzero()[:, 0]
     chosen = seen if len(seen) <= ALL_BARS else seen[row[seen].topk(BARS).indices.sort().values]
@@ -153,11 +153,8 @@ def row_figure(
     return figure
 
 
-# the numbers
-
-
 def chosen(run: Trace, layer: int | None, head: int | None, site: str) -> tuple[AttentionRecord, int]:
-    """The attention and the head that are asked for; None for both takes those that the screen opens on. Raises KeyError."""
+    """The attention and the head; None for both selects those that the app opens on. Raises KeyError."""
     if layer is None and head is None:
         at, opened = run.opens_on()
         if run.attention[at].site == site:
@@ -167,38 +164,38 @@ def chosen(run: Trace, layer: int | None, head: int | None, site: str) -> tuple[
 
 
 def alike(run: Trace, site: str) -> list[AttentionRecord]:
-    """The attentions of one kind in the stack that comes last. Raises KeyError."""
+    """The attentions of one kind in the last stack that has it. Raises KeyError."""
     stack = chosen(run, None, 0, site)[0].stack
     return [record for record in run.attention if (record.stack, record.site) == (stack, site)]
 
 
-def _check(record: AttentionRecord, **chosen: int) -> None:
+def _check_indices(record: AttentionRecord, **chosen: int) -> None:
     """Raises IndexError."""
-    there = {"head": record.n_heads, "query": record.n_query}
+    sizes = {"head": record.n_heads, "query": record.n_query}
     for name, value in chosen.items():
-        if not 0 <= value < there[name]:
-            raise IndexError(f"{record.name} has no {name} {value}: choose one of 0 to {there[name] - 1}.")
+        if not 0 <= value < sizes[name]:
+            raise IndexError(f"{record.name} has no {name} {value}: choose one of 0 to {sizes[name] - 1}.")
 
 
-def _resting(run: Trace, record: AttentionRecord) -> int | None:
-    """The token that heads of this kind of attention rest on, if half of them do."""
+def _sink_key(run: Trace, record: AttentionRecord) -> int | None:
+    """The attention sink of at least half of the heads of this kind of attention, if there is one."""
     kind = (record.stack, record.site)
     found = sink_of([other.of(run.index) for other in run.attention if (other.stack, other.site) == kind])
     return found.key if found is not None and found.is_sink else None
 
 
-def _tiles(record: AttentionRecord, size: tuple[int, int], resting: int | None) -> Iterator[Tensor]:
-    """Each head's weights in shades from 0 to 1, [row, column]: the largest of each patch, by the largest of the head."""
+def _tiles(record: AttentionRecord, size: tuple[int, int], sink_at: int | None) -> Iterator[Tensor]:
+    """Each head's weights, max-pooled and divided by the largest of the head, [row, column]."""
     for heads in row_blocks(record.n_heads, record.n_query * record.n_key * 4):
         weights = record.pattern(range(heads.start, heads.stop)).float().nan_to_num(nan=0.0).cpu()
-        if resting is not None:
-            weights[:, :, resting] = 0
+        if sink_at is not None:
+            weights[:, :, sink_at] = 0
         tiles = adaptive_max_pool2d(weights, size)
         yield from tiles / tiles.amax((1, 2), keepdim=True).clamp_min(1e-12)
 
 
 def _patched(weights: Tensor) -> Tensor:
-    """Cells [row, column], at most CELLS along a side: the largest weight of each patch, nan where all of it is nan."""
+    """Max-pooled weights [row, column], at most CELLS per side; nan where the whole patch is nan."""
     size = (min(CELLS, weights.shape[0]), min(CELLS, weights.shape[1]))
     found = adaptive_max_pool2d(weights.nan_to_num(nan=-1.0)[None], size)[0]
     return found.masked_fill(found < 0, torch.nan)
@@ -208,20 +205,17 @@ def _largest(weights: Tensor) -> float:
     return max(1e-12, float(weights.nan_to_num(nan=0.0).max()))
 
 
-# the words
-
-
 def _title(run: Trace, record: AttentionRecord, what: str, of_all: bool = False) -> str:
     site = "cross-attention" if record.site == "cross_attn" else "self-attention"
     layer = "" if of_all or record.layer is None else f"layer {record.layer}, "
     return f"{run.spec.title}, {record.stack} {site}, {layer}{what}"
 
 
-def _strongest(weights: Tensor, queries: Sequence[str], keys: Sequence[str], resting: int | None) -> str:
-    """The three largest weights but those on the token that heads rest on, in rows that have a choice."""
+def _strongest_edges(weights: Tensor, queries: Sequence[str], keys: Sequence[str], sink_at: int | None) -> str:
+    """The three largest weights of rows with two or more keys, without those on the attention sink."""
     chosen = weights.masked_fill(weights.max(1, keepdim=True).values > 1 - 1e-6, 0)
-    if resting is not None:
-        chosen[:, resting] = 0
+    if sink_at is not None:
+        chosen[:, sink_at] = 0
     found = chosen.flatten().topk(min(3, chosen.numel()))
     looks = []
     for value, at in zip(found.values.tolist(), found.indices.tolist(), strict=True):
@@ -229,18 +223,18 @@ def _strongest(weights: Tensor, queries: Sequence[str], keys: Sequence[str], res
         looks.append(f"“{queries[query]}” looks at “{keys[key]}”, {value:.2f}")
     rests = (
         ""
-        if resting is None
-        else f". Heads rest on “{keys[resting]}”: it gets {float(weights[:, resting].mean()):.2f} here"
+        if sink_at is None
+        else f". Heads rest on “{keys[sink_at]}”: it gets {float(weights[:, sink_at].mean()):.2f} here"
     )
     return f"Strongest: {'; '.join(looks)}{rests}"
 
 
-def _unit(unit: str, keys: Sequence[str], resting: int | None) -> str:
-    return unit if resting is None else f"{unit}, “{keys[resting]}” left out"
+def _unit(unit: str, keys: Sequence[str], sink_at: int | None) -> str:
+    return unit if sink_at is None else f"{unit}, “{keys[sink_at]}” left out"
 
 
-def _name(axis: Any, names: Sequence[str], room: float, what: str, turned: int) -> None:
-    """A token beside every cell where its letters fit, else positions."""
+def _label_axis(axis: Any, names: Sequence[str], room: float, what: str, turned: int) -> None:
+    """Token labels if they fit next to the cells, else positions."""
     if room >= LEAST_FONT:
         axis.set_ticks([i + 0.5 for i in range(len(names))], labels=names, parse_math=False)
         axis.set_tick_params(rotation=turned, labelsize=min(FONT, room), length=0)
@@ -250,50 +244,44 @@ def _name(axis: Any, names: Sequence[str], room: float, what: str, turned: int) 
         axis.set_label_text(f"position of the {what}")
 
 
-# the fonts
-
-
 @dataclass(frozen=True)
 class Writable:
-    """The font families that a text takes, and the characters that no font here has."""
+    """The font families that a text needs, and the characters that no installed font has."""
 
     families: tuple[str, ...]
     missing: frozenset[str]
 
     def label(self, token: str) -> str:
-        """A token's label; a character that no font has by its number, as Unicode writes it."""
+        """A token's label, with U+… for characters that no font has."""
         text = "".join(f"U+{ord(letter):04X}" if letter in self.missing else letter for letter in token)
         return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
 def writable(text: str) -> Writable:
-    """matplotlib's own font, and of the fonts on this machine those that have what it lacks."""
+    """matplotlib's own font, and installed fonts with the characters that it lacks."""
     manager = import_module("matplotlib.font_manager")
     families = ["DejaVu Sans"]
-    missing = {letter for letter in set(text) if ord(letter) not in _letters(manager.findfont("DejaVu Sans"))}
+    missing = {letter for letter in set(text) if ord(letter) not in _characters_of(manager.findfont("DejaVu Sans"))}
     others = (font for font in manager.fontManager.ttflist if not font.name.startswith(BOXES))
     for font in sorted(others, key=lambda font: (font.style != "normal", font.weight != 400, font.name)):
         if not missing:
             break
-        if had := {letter for letter in missing if ord(letter) in _letters(font.fname)}:
+        if had := {letter for letter in missing if ord(letter) in _characters_of(font.fname)}:
             families.append(font.name)
             missing -= had
     return Writable(tuple(families), frozenset(missing))
 
 
 @cache
-def _letters(path: str) -> frozenset[int]:
+def _characters_of(path: str) -> frozenset[int]:
     return frozenset(import_module("matplotlib.ft2font").FT2Font(path).get_charmap())
-
-
-# matplotlib
 
 
 @cache
 def paper_figure() -> type[Figure]:
-    """matplotlib's figure, that a notebook shows as vectors and that writes fonts and words into every file.
+    """A matplotlib figure that notebooks show as vectors and that embeds fonts and metadata in every file.
 
-    Raises ImportError, with what to install, where there is no matplotlib.
+    Raises ImportError, naming the extra to install, if matplotlib is missing.
     """
     try:
         matplotlib, plain = import_module("matplotlib"), import_module("matplotlib.figure")
@@ -305,9 +293,9 @@ def paper_figure() -> type[Figure]:
 
         def savefig(self, fname: Any, **options: Any) -> None:
             kind = options.get("format") or PurePath(str(getattr(fname, "name", fname))).suffix[1:].lower()
-            if kind in ABOUT:
-                said = dict(zip(ABOUT[kind], (self.caption, self.alt), strict=True))
-                options["metadata"] = {**said, **(options.get("metadata") or {})}
+            if kind in METADATA:
+                texts = dict(zip(METADATA[kind], (self.caption, self.alt), strict=True))
+                options["metadata"] = {**texts, **(options.get("metadata") or {})}
             with matplotlib.rc_context(SAVED):
                 super().savefig(fname, **options)
 
@@ -321,7 +309,7 @@ def paper_figure() -> type[Figure]:
 
 @contextmanager
 def _drawing(run: Trace, record: AttentionRecord) -> Iterator[tuple[list[str], list[str]]]:
-    """The settings of a figure for a paper while it is made; gives the labels of queries and keys as the fonts can write them."""
+    """Apply the style of a paper figure; yields the labels of queries and keys that the fonts can display."""
     paper_figure()
     labels = [tokens.labels for tokens in run.tokens_of(record)]
     known = writable("".join(label for some in labels for label in some))
@@ -336,8 +324,8 @@ def _figure(caption: str, listed: str, width: float, height: float) -> Any:
     return figure
 
 
-def _cells(axes: Any, values: Tensor, top: float, size: tuple[int, int]) -> Any:
-    """Cells [row, column] from 0 to `top` over an area of this height and width, the first row above; none where no number is."""
+def _draw_cells(axes: Any, values: Tensor, top: float, size: tuple[int, int]) -> Any:
+    """Cells [row, column] in shades from 0 to `top` on an area of this height and width, the first row on top; nan stays empty."""
     colours = import_module("matplotlib.colors").LinearSegmentedColormap.from_list("weights", SHADES)
     cells, (high, wide) = values.numpy(), size
     shades = {"cmap": colours, "vmin": 0, "vmax": top}
@@ -352,8 +340,8 @@ def _cells(axes: Any, values: Tensor, top: float, size: tuple[int, int]) -> Any:
     return picture
 
 
-def _scale(figure: Any, axes: Any, picture: Any, unit: str) -> None:
-    """The bar of shades, and then no more height than all of it takes."""
+def _add_colour_bar(figure: Any, axes: Any, picture: Any, unit: str) -> None:
+    """The colour bar; afterwards the figure's height is cut to its content."""
     bar = figure.colorbar(picture, ax=axes, shrink=0.8, aspect=0.8 * figure.get_figheight() / 0.08, pad=0.02)
     bar.outline.set_linewidth(0.5)
     bar.solids.set(rasterized=False, edgecolor="face")

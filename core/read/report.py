@@ -1,4 +1,4 @@
-"""A trace as something to take away: a summary for JSON, arrays for numpy, a page for any browser, a few lines of words."""
+"""Exports of a trace: JSON summary, NumPy arrays, standalone HTML page, short text."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from ..run.classes import Classes
 from ..run.trace import Trace
 from . import measures
 
-MEASURED_ROWS = 1024  # measures of a longer head are taken on this many rows, evenly spaced, and say so
+MEASURED_ROWS = 1024  # rows that measures of a longer head use, evenly spaced
 NPZ_BYTES = 4 << 30
-HTML_BYTES = 6 << 20  # of weights; above it the page gets pictures of 64×64 instead
+HTML_BYTES = 6 << 20  # of weights; larger runs get thumbnails of 64×64 instead
 
 
 def summary(run: Trace) -> dict[str, Any]:
-    """Everything about a run but the maps themselves, as plain JSON values: None for what is no finite number, since JSON has
-    no word for that. Of a batch, the text that it is seen from."""
+    """Everything about a run but its maps, as plain JSON values. NaN and infinities become None.
+
+    Of a batch, only the selected text.
+    """
     run = run.text(run.index)
     found = {
         "model": {
@@ -55,9 +57,9 @@ def summary(run: Trace) -> dict[str, Any]:
         "non_finite": None if run.non_finite is None else asdict(run.non_finite),
         "seconds": run.seconds,
         "bytes": {"predicted": run.predicted_bytes, "held": run.nbytes},
-        "source": _tokens(run.source),
-        "target": None if run.target is None else _tokens(run.target),
-        "attention": [_attention(run, record) for record in run.attention],
+        "source": _token_lists(run.source),
+        "target": None if run.target is None else _token_lists(run.target),
+        "attention": [_attention_measures(run, record) for record in run.attention],
         "residual_norms": {name: norms.tolist() for name, norms in run.resid.items()},
         "steps": [asdict(step) for step in run.steps],
         "notices": list(run.notices),
@@ -69,16 +71,16 @@ def summary(run: Trace) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """The same without NaN and infinities."""
+    """Replace NaN and infinities by None, because JSON has neither."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def words(run: Trace) -> str:
-    """The run in a few lines, for a terminal. Of a batch, the text that it is seen from."""
+    """The run in a few lines, for a terminal. Of a batch, only the selected text."""
     run = run.text(run.index)
     tokens = run.source if run.target is None else run.target
     heads = sorted({record.n_heads for record in run.attention} or {run.config.n_heads})
@@ -89,26 +91,26 @@ def words(run: Trace) -> str:
         f"{len(run.source)} tokens: {' '.join(run.source.labels)}",
         f"{took} {run.device} in {run.dtype}; holds {run.nbytes / MiB:.1f} MiB",
     ]
-    if (sentence := _where_numbers_end(run)) is not None:
+    if (sentence := _non_finite_note(run)) is not None:
         return "\n".join([*lines, sentence])
     lines += [*run.loaded.notices, *run.notices]
     if run.loaded.model.head is not None:
         found = run.predictions(k=5)
-        guesses = ", ".join(f"{s!r} {p:.1%}" for s, p in zip(found.strings[0], found.probs[0], strict=True))
-        lines.append(f"after {tokens.labels[found.positions[0]]!r}: {guesses}")
+        likeliest = ", ".join(f"{s!r} {p:.1%}" for s, p in zip(found.strings[0], found.probs[0], strict=True))
+        lines.append(f"after {tokens.labels[found.positions[0]]!r}: {likeliest}")
     if run.loaded.classifier is not None:
-        lines.append(_classes(run.classes()))
+        lines.append(_classes_line(run.classes()))
     lines.append("strongest look of each attention (where no later token is seen: but for the first token and itself):")
     for record in run.attention:
         queries, keys = run.tokens_of(record)
-        weight, head, query, key = _strongest(record)
+        weight, head, query, key = _strongest_weight(record)
         looks = f"{queries.labels[query]!r} looks at {keys.labels[key]!r}"
         lines.append(f"  {record.name} head {head}: {looks}, {weight:.0%}")
     return "\n".join(lines)
 
 
-def _classes(found: Classes) -> str:
-    """The likeliest classes of a text, or the numbers of a regression, in a line."""
+def _classes_line(found: Classes) -> str:
+    """The five most likely classes of a text, or the numbers of a regression."""
     if found.probabilities is None:
         return "numbers: " + ", ".join(f"{name!r} {x:.4g}" for name, x in zip(found.names, found.logits, strict=True))
     order = sorted(range(len(found.names)), key=lambda i: -found.logits[i])
@@ -116,28 +118,28 @@ def _classes(found: Classes) -> str:
     return "classes: " + ", ".join(f"{found.names[i]!r} {found.probabilities[i]:.1%}" for i in order[:5]) + more
 
 
-def _strongest(record: AttentionRecord) -> tuple[float, int, int, int]:
+def _strongest_weight(record: AttentionRecord) -> tuple[float, int, int, int]:
     """The largest weight of an attention, with its head, query and key.
 
-    Where no later token is seen, the first row has one cell of weight 1, and most heads rest on the first token: neither says
-    anything of a text, so the first token and the token itself are left out, where there are others.
+    With a causal mask the first token and the token itself are left out: the first row has only one key, and the first token is the
+    attention sink of most heads.
     """
     n, best = record.n_key, (-1.0, 0, 0, 0)
-    looks_back = record.n_query == n > 2 and record.why_masked(query=0, key=1) == "future"
+    is_causal = record.n_query == n > 2 and record.why_masked(query=0, key=1) == "future"
     for head in range(record.n_heads):
         weights = record.pattern(head)[0].clone()
-        if looks_back:
+        if is_causal:
             weights[:, 0] = 0
             weights.fill_diagonal_(0)
-        where = int(weights.argmax())
-        best = max(best, (weights.flatten()[where].item(), head, where // n, where % n))
+        at = int(weights.argmax())
+        best = max(best, (weights.flatten()[at].item(), head, at // n, at % n))
     return best
 
 
 def write_npz(run: Trace, path: Path) -> None:
     """Every head's weights, [head, query, key] float32 under each attention's name, with tokens and ids.
 
-    Raises TooLarge, with both numbers, above 4 GiB and above what is free.
+    Raises TooLarge, with both numbers, above 4 GiB and above the free memory.
     """
     run = run.text(run.index)
     needed = sum(r.n_heads * r.n_query * r.n_key * 4 for r in run.attention)
@@ -150,15 +152,15 @@ def write_npz(run: Trace, path: Path) -> None:
     arrays: dict[str, Any] = {record.name: record.pattern().cpu().numpy() for record in run.attention}
     for what, tokens in (("source", run.source), ("target", run.target)):
         if tokens is not None:
-            if min(tokens.ids) >= 0:  # of spellings alone no vocabulary is known
+            if min(tokens.ids) >= 0:  # runs from spellings have no ids
                 arrays[f"{what}.ids"] = np.array(tokens.ids)
             arrays[f"{what}.labels"] = np.array(tokens.labels)
-    with path.open("wb") as file:  # given a name, numpy would add .npz to it
+    with path.open("wb") as file:  # numpy would append .npz to a name
         np.savez_compressed(file, **arrays)
 
 
 def html(run: Trace) -> str:
-    """One self-contained page that draws every head, works offline and holds the text as data, never as markup."""
+    """Self-contained page with every head, which works offline. The text is included as data, never as markup."""
     run = run.text(run.index)
     page = (Path(__file__).parent / "report.html").read_text(encoding="utf-8")
     total = sum(r.n_heads * r.n_query * r.n_key * 2 for r in run.attention)
@@ -182,7 +184,7 @@ def html(run: Trace) -> str:
     captions = (
         f"{run.spec.title}, revision {run.spec.revision or 'as installed'}",
         f"torch {torch.__version__}, {run.device} {run.dtype}",
-        _where_numbers_end(run),
+        _non_finite_note(run),
     )
     data = {
         "title": run.spec.title,
@@ -190,12 +192,12 @@ def html(run: Trace) -> str:
         "caption": "; ".join(filter(None, captions)),
         "records": records,
     }
-    # "<" never appears, so no text can close the script element or open another
+    # without "<" no text can close the script element or open another
     return page.replace("/*DATA*/null", json.dumps(data).replace("<", "\\u003c"))
 
 
-def _where_numbers_end(run: Trace) -> str | None:
-    """A sentence for a run that has come to what is no number; None for any other."""
+def _non_finite_note(run: Trace) -> str | None:
+    """Where the first NaN or infinity of a run is; None if all numbers are finite."""
     found = run.non_finite
     if found is None:
         return None
@@ -203,21 +205,20 @@ def _where_numbers_end(run: Trace) -> str | None:
     return f"numbers end at token {found.position}, in {found.what}{place} of the {found.stack}: {found.kind} from there on"
 
 
-def _attention(run: Trace, record: AttentionRecord) -> dict[str, Any]:
+def _attention_measures(run: Trace, record: AttentionRecord) -> dict[str, Any]:
     rows = torch.arange(0, record.n_query, max(1, math.ceil(record.n_query / MEASURED_ROWS)), device=record.device)
     heads = []
     for head in range(record.n_heads):
         pattern = record.pattern(head, rows)[0]
-        sees = pattern.sum(-1) > 0
+        has_keys = pattern.sum(-1) > 0
+        is_self = record.site == "attn"
         heads.append(
             {
                 "head": head,
-                "entropy_bits": _mean(measures.entropy(pattern)[sees]),
-                "distance": _mean(measures.distance(pattern, rows)[sees]) if record.site == "attn" else None,
+                "entropy_bits": _mean(measures.entropy(pattern)[has_keys]),
+                "distance": _mean(measures.distance(pattern, rows)[has_keys]) if is_self else None,
                 "first_token_share": measures.sink_share(pattern).item(),
-                "previous_token_share": measures.previous_token(pattern, rows).item()
-                if record.site == "attn"
-                else None,
+                "previous_token_share": measures.previous_token(pattern, rows).item() if is_self else None,
             }
         )
     return {
@@ -233,13 +234,11 @@ def _attention(run: Trace, record: AttentionRecord) -> dict[str, Any]:
     }
 
 
-def _tokens(tokens: Tokens) -> dict[str, Any]:
+def _token_lists(tokens: Tokens) -> dict[str, Any]:
     found = {
         "text": tokens.text,
         "labels": list(tokens.labels),
-        "ids": None
-        if any(i < 0 for i in tokens.ids)
-        else list(tokens.ids),  # of spellings alone no vocabulary is known
+        "ids": list(tokens.ids) if min(tokens.ids, default=0) >= 0 else None,  # runs from spellings have no ids
         "strings": list(tokens.strings),
     }
     if tokens.is_chat:
