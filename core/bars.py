@@ -1,6 +1,6 @@
-"""Bars of work that takes a while, for a person at a terminal or in a notebook: as tqdm draws them, and gone when it is done.
+"""Progress bars (tqdm) in terminals and notebooks. They disappear when the work is done.
 
-Nothing is drawn where no one looks: in a server, a pipe, a test. TQDM_DISABLE=1 leaves them out everywhere, as in other programs.
+There are none in servers, pipes and tests, or with TQDM_DISABLE=1.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-DELAY = 1.0  # seconds before a bar is there: most work is done by then
-REST = 0.1  # seconds between two drawings
+DELAY = 1.0  # seconds before a bar appears; most work finishes sooner
+REST = 0.1  # seconds between two updates
 
 
 def is_watched() -> bool:
-    """Whether a person sees it: in a notebook's kernel, or where errors go to a terminal.
+    """True in a notebook's kernel, or if standard error is a terminal.
 
-    They wait in the main thread. Work of any other one is a server's, whose terminal is a log.
+    Only in the main thread: other threads are those of a server, whose terminal is a log.
     """
     if threading.current_thread() is not threading.main_thread():
         return False
-    return _kernel() or (sys.stderr is not None and sys.stderr.isatty())
+    return _is_kernel() or (sys.stderr is not None and sys.stderr.isatty())
 
 
-def _kernel() -> bool:
-    """Whether this is the kernel of a notebook."""
+def _is_kernel() -> bool:
+    """True in the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell: Any = None if ipython is None else ipython.get_ipython()
     return shell is not None and hasattr(shell, "kernel")
@@ -36,22 +36,22 @@ def _kernel() -> bool:
 
 @contextmanager
 def bar(**look: Any) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar that is told (done, of, what); `look` is as tqdm takes it, such as unit="layer". It goes also where the work is broken off."""
+    """A progress bar; yields a function to update it with (done, of, what). `look` has options of tqdm, such as unit="layer"."""
     if not is_watched() or os.environ.get("TQDM_DISABLE", "0") not in ("", "0"):
         yield lambda *_: None
         return
-    # As tqdm.auto chooses, but for its warning where a notebook has no widgets: it is drawn with letters then.
-    if _kernel() and importlib.util.find_spec("ipywidgets"):
+    # The choice of tqdm.auto, without its warning in notebooks that lack widgets.
+    if _is_kernel() and importlib.util.find_spec("ipywidgets"):
         from tqdm.notebook import tqdm
     else:
         from tqdm.std import tqdm
 
-    with tqdm(file=sys.stderr, leave=False, delay=DELAY, mininterval=REST, disable=False, **look) as drawn:
+    with tqdm(file=sys.stderr, leave=False, delay=DELAY, mininterval=REST, disable=False, **look) as shown:
 
-        def tell(done: int, of: int, what: str) -> None:
-            drawn.total = of
-            if what != drawn.desc.removesuffix(": "):
-                drawn.set_description(what, refresh=False)
-            drawn.update(done - drawn.n)
+        def update(done: int, of: int, what: str) -> None:
+            shown.total = of
+            if what != shown.desc.removesuffix(": "):
+                shown.set_description(what, refresh=False)
+            shown.update(done - shown.n)
 
-        yield tell
+        yield update

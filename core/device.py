@@ -1,6 +1,6 @@
-"""Where models run and in which format: what the operator asked for, or the best that the machine has.
+"""Selects the device and dtype: the configured ones, or the best available.
 
-HEADLIGHT_DEVICE and HEADLIGHT_DTYPE are read here and nowhere else.
+HEADLIGHT_DEVICE and HEADLIGHT_DTYPE are read only here.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ GiB = 1 << 30
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes that one process may hold from one request to the next: weights of models, and what runs left."""
+    """Bytes that one process may keep between requests: weights of models, and traces of runs."""
 
     models: int
     traces: int
 
 
 def pick_device(environment: Mapping[str, str] = os.environ) -> torch.device:
-    """The device in HEADLIGHT_DEVICE: cpu, cuda, cuda:1, mps. Where it says auto or nothing: cuda, then mps, then cpu.
+    """The device in HEADLIGHT_DEVICE, such as cpu, cuda, cuda:1 or mps. The default, auto, is the first available of cuda, mps, cpu.
 
-    Raises ConfigError for a word that is no device, and for a device that is not there.
+    Raises ConfigError for a device that this machine does not have.
     """
     wanted = environment.get(DEVICE, "").strip().lower() or "auto"
-    there = devices()
+    available = devices()
     if wanted == "auto":
-        return torch.device(next(name for name in ("cuda", "mps", "cpu") if name in there))
-    if wanted not in there:
-        raise ConfigError(f"{DEVICE} is {wanted!r}, but this machine offers {_either(['auto', *there])}.")
+        return torch.device(next(name for name in ("cuda", "mps", "cpu") if name in available))
+    if wanted not in available:
+        raise ConfigError(f"{DEVICE} is {wanted!r}, but this machine offers {_either(['auto', *available])}.")
     return torch.device(wanted)
 
 
 def devices() -> list[str]:
-    """The names of all devices of this machine that torch can use."""
+    """The names of all devices of this machine that PyTorch can use."""
     cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return [
         *(["cuda"] if cards else []),
@@ -68,12 +68,12 @@ def pick_dtype(device: torch.device, environment: Mapping[str, str] = os.environ
 
 
 def dtype_name(dtype: object) -> str:
-    """torch.float32 -> float32; a name stays as it is."""
+    """torch.float32 -> float32; names are unchanged."""
     return str(dtype).removeprefix("torch.")
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
-    """Whether the hardware itself does: without that, bfloat16 is slower than float32."""
+    """True if the hardware supports bfloat16. Emulated bfloat16 is slower than float32."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     can = torch.cpu.get_capabilities()
@@ -81,21 +81,21 @@ def multiplies_bfloat16(device: torch.device) -> bool:
 
 
 def finest_dtype(device: torch.device) -> torch.dtype:
-    """The widest floats that the device has: float64, but float32 on Apple's."""
+    """float64, or float32 on Apple's GPUs, which lack it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def default_budget(device: torch.device) -> Budget:
-    """Shares of the device's memory: on a card half for models and a quarter for runs, else an eighth each.
+    """Shares of the device's memory: half for models and a quarter for traces on a GPU, else an eighth each.
 
-    A card is there for this alone; the memory of a machine is everybody's. What is left is for the passes themselves.
+    Other programs use the memory of a machine too. The rest is for forward passes.
     """
     total = total_bytes(device)
     return Budget(total // 2, total // 4) if device.type == "cuda" else Budget(total // 8, total // 8)
 
 
 def total_bytes(device: torch.device) -> int:
-    """The device's memory: the card's, or the machine's as far as its container allows. 4 GiB where it is unknown."""
+    """Memory of the GPU, or of the machine within the limits of its container; 4 GiB if unknown."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     if device.type == "mps":

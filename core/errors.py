@@ -1,12 +1,12 @@
-"""Refused and its kinds: every error that is a sentence for a person, saying what is wrong, what is allowed and what to try."""
+"""Errors for users. Each message says what is wrong, what is allowed and what to try."""
 
 
 class Refused(ValueError):
-    """The base of them all. The message is shown to visitors as it stands, so it holds no path they should not see."""
+    """Base class. Its message is shown to users verbatim, so it must not contain private paths."""
 
 
 class ConfigError(Refused):
-    """A configuration that cannot be built; names the fields and both numbers."""
+    """Invalid configuration. Names the fields and both numbers."""
 
 
 class TextError(Refused):
@@ -14,32 +14,32 @@ class TextError(Refused):
 
 
 class CheckpointError(Refused):
-    """A model that cannot be loaded; names the file and the tensor."""
+    """A model that cannot be loaded. Names the file and the tensor."""
 
 
 class GenerationError(Refused):
-    """A continuation that cannot be: a setting out of its range, or a model that cannot write."""
+    """A setting of generation that is out of range, or a model that cannot generate text."""
 
 
 class TooLarge(Refused):
-    """A run that would not fit; states the bytes it needs and the bytes there are."""
+    """A run that would not fit into memory. States the needed and the free bytes."""
 
 
 class RunCancelled(Refused):
-    """A run that ended early, because no request waited for it any longer."""
+    """A run that was cancelled because no request waited for it any longer."""
 
 
 class Busy(Refused):
-    """Too many runs are waiting already; says how many, and to try again."""
+    """Too many runs are queued. States how many, and asks to try again."""
 
 
 class Unknown(Refused):
-    """A key whose request is not remembered. A caller that still has the request submits it again, once."""
+    """The request of a key is no longer stored. Callers that have the request submit it again, once."""
 
 
 class InterventionError(Refused):
-    """An edit that does not fit this model or text, or cannot be read; the message says what is possible."""
+    """An edit that does not fit the model or text, or cannot be parsed. Says what is possible."""
 
 
 class Outdated(Refused):
-    """A number that would need the weights of a run whose model has been trained since."""
+    """The model has been trained since this run, so its weights are no longer those of the run."""

@@ -1,13 +1,13 @@
-"""Packages that only one function needs are extras of ours: who lacks one reads what to install, and everything else works."""
+"""Optional dependencies. If one is missing, the error names the extra to install; everything else works."""
 
 from __future__ import annotations
 
 
 def install_line(extra: str) -> str:
-    """The command that brings an extra. In quotes, because some shells take brackets for a pattern."""
+    """The command that installs an extra, in quotes because shells expand brackets."""
     return f'pip install "headlight-attention[{extra}]"'
 
 
 def lacking(what: str, module: str, extra: str) -> str:
-    """The sentence for who asks for what needs a module that is not here."""
+    """Error message for a missing module."""
     return f"{what} needs {module}, which is not installed. It comes with: {install_line(extra)}"

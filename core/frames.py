@@ -1,4 +1,4 @@
-"""Tables as pandas frames. Core itself does without pandas: only who asks for a frame needs it."""
+"""Tables as pandas data frames, an optional dependency."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def of_columns(columns: Mapping[str, Sequence[object]]) -> DataFrame:
-    """A frame of these columns. Raises ImportError, with what to install, where there is no pandas."""
+    """A frame of these columns. Raises ImportError, naming the extra to install, if pandas is missing."""
     try:
         import pandas
     except ImportError as error:

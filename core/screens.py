@@ -1,4 +1,4 @@
-"""Where the screens are: in a package that was installed, or beside core/ in a checkout. core itself does without them."""
+"""Import of the app, from the installed package or from a checkout. Core does not depend on it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from .errors import Refused
 from .extras import install_line
 
 PACKAGE = Path(__file__).resolve().parent
-NEEDED = ("streamlit", "plotly", "pandas", "prometheus_client", "segno")  # what screens take beyond what core does
+NEEDED = (
+    "streamlit",
+    "plotly",
+    "pandas",
+    "prometheus_client",
+    "segno",
+)  # dependencies of the app that core does not have
 
 
 def screens(name: str) -> ModuleType:
-    """A module of app. Raises Refused, with what to install, where it or what it needs is not here."""
+    """A module of app. Raises Refused, naming the extra to install, if the app or a dependency is missing."""
     package = _package()
     missing = [needed for needed in NEEDED if find_spec(needed) is None]
     if package is None or missing:
@@ -25,7 +31,7 @@ def screens(name: str) -> ModuleType:
 
 
 def _package() -> str | None:
-    """app as it is called here: headlight.app, or app in a checkout."""
+    """Name of the app's package: headlight.app, or app in a checkout."""
     if (PACKAGE / "app").is_dir():
         return f"{__package__}.app"
     return "app" if (PACKAGE.parent / "app" / "start.py").is_file() else None

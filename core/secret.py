@@ -1,4 +1,4 @@
-"""The server's secret, which signs names so that a client can neither invent nor compute one."""
+"""The server's secret, which signs names so that clients cannot forge them."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def signed_name(purpose: str, secret: bytes | None = None) -> str:
 
 
 def is_signed(name: str, purpose: str, secret: bytes | None = None) -> bool:
-    """Whether signed_name() made this name, for this purpose and secret."""
+    """True for names from signed_name() with this purpose and secret."""
     try:
         data = base64.b64decode(name + "=", altchars=b"-_", validate=True) if len(name) == 43 else b""
     except (binascii.Error, ValueError):
         return False
-    # One spelling of each name, or the same browser could be two.
+    # Only the canonical spelling is valid; otherwise one browser could have two names.
     is_whole = len(data) == NONCE + MARK and spelled(data) == name
     return is_whole and hmac.compare_digest(data[NONCE:], digest(purpose, data[:NONCE], secret)[:MARK])
 
 
 def spelled(data: bytes) -> str:
-    """The base64 form that a header carries."""
+    """URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
