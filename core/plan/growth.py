@@ -132,20 +132,15 @@ def _products(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def _work_at(config: ModelConfig, work: Workload, n: int, device: Device) -> dict[str, Any]:
-    plain = replace(
-        work, training=False, recompute="none", rank=0, weight_dtype=None if work.training else work.weight_dtype
-    )
-    found = [
-        part
-        for part in reading(config, plain)
-        if part.operation.stack and (part.flops or is_step_of_map(part.operation))
-    ]
-    groups = {
-        "attention": [part for part in found if not part.operation.weights],
-        "products": [part for part in found if part.operation.weights],
-    }
+    weight_dtype = None if work.training else work.weight_dtype
+    plain = replace(work, training=False, recompute="none", rank=0, weight_dtype=weight_dtype)
+    found = [p for p in reading(config, plain) if p.operation.stack and (p.flops or is_step_of_map(p.operation))]
     flops, seconds = sum(part.flops for part in found), sum(part.seconds(device) for part in found)
-    return {"n": n} | {name: _group_work(parts, device, flops, seconds) for name, parts in groups.items()}
+    return {
+        "n": n,
+        "attention": _group_work([part for part in found if not part.operation.weights], device, flops, seconds),
+        "products": _group_work([part for part in found if part.operation.weights], device, flops, seconds),
+    }
 
 
 def _group_work(parts: list[Part], device: Device, flops: float, seconds: float) -> dict[str, Any]:

@@ -75,30 +75,12 @@ class WalkFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
-    """Start of one token's stream: the vectors that are added, and their sum (normed, if the model norms it)."""
-
-    parts: tuple[tuple[str, Tensor], ...]  # token, type, position, those that the model has: [d_model] each
-    embed: Tensor  # [d_model]
-    is_normed: bool
-
-
-@dataclass(frozen=True, eq=False)
 class Added:
     """Norms of the vectors that one sublayer adds to each token's stream."""
 
     layer: int
     sublayer: str  # attention, cross-attention, MLP
     lengths: np.ndarray  # float32 [pos]
-
-
-@dataclass(frozen=True, eq=False)
-class Neurons:
-    """The neurons that write the longest vectors for the followed token, the longest first."""
-
-    indices: Tensor  # [neuron]
-    activations: Tensor  # [neuron]: after the activation, and the product if the MLP is gated
-    lengths: Tensor  # [neuron]: ‖W_down[:, neuron]‖, the norm of what one unit of it writes
 
 
 def array(values: Tensor) -> np.ndarray:
@@ -108,8 +90,8 @@ def array(values: Tensor) -> np.ndarray:
 
 def walk_facts(walk: Walk) -> WalkFacts:
     """Raises Outdated after a training."""
-    begun = start(walk.run, walk.stack, walk.query)
-    loud = loudest(walk)
+    parts, embed, is_normed = start(walk.run, walk.stack, walk.query)
+    neurons, lengths = loudest(walk)
     return WalkFacts(
         stack=walk.stack,
         layer=walk.layer,
@@ -117,11 +99,11 @@ def walk_facts(walk: Walk) -> WalkFacts:
         values={step: array(values) for step, values in walk.values.items()},
         norms={step: _norm_facts(walk, step) for step in walk.steps if step.endswith("norm")},
         sites=tuple(_site_walk(walk, site) for site in walk.inputs if site != "mlp"),
-        start={name: array(vector) for name, vector in begun.parts},
-        embed=array(begun.embed),
-        embed_normed=begun.is_normed,
-        neurons=tuple(loud.indices.tolist()),
-        neuron_lengths=tuple(loud.lengths.tolist()),
+        start={name: array(vector) for name, vector in parts.items()},
+        embed=array(embed),
+        embed_normed=is_normed,
+        neurons=tuple(neurons.tolist()),
+        neuron_lengths=tuple(lengths.tolist()),
         chosen=tuple(EVERYONES if number is None else number for number in walk.chosen),
     )
 
@@ -159,16 +141,17 @@ def _site_walk(walk: Walk, site: str) -> SiteWalk:
     )
 
 
-def start(run: Trace, stack: str, query: int) -> Start:
-    """The vectors whose sum the first layer is given, from a pass that ends after the embedding.
+def start(run: Trace, stack: str, query: int) -> tuple[dict[str, Tensor], Tensor, bool]:
+    """Start of one token's residual stream, from a pass that ends after the embedding.
 
-    Raises IndexError for a position that the run does not have, KeyError for a stack, and Outdated after a training.
+    Returns the vectors that are added (token, type, position, if the model has them), the input of the first layer, each [d_model],
+    and whether it is normed. Raises IndexError for a position that the run does not have, KeyError for a stack, and Outdated after a training.
     """
     tokens = tokens_read(run, stack)
     checked_positions(tokens, [query])
     name = f"{stack}.embed"
     known = hook_points(run.loaded.model)
-    points = [f"{name}.hook_{what}" for what in ("token", "position", "embed")]
+    points = [f"{name}.hook_{hook}" for hook in ("token", "position", "embed")]
     if points[-1] not in known:
         raise KeyError(f"no stack {stack!r}")
     seen = run.forward.moments(
@@ -177,13 +160,13 @@ def start(run: Trace, stack: str, query: int) -> Start:
     )
     names: list[str] = [name for name, _ in run.config.stacks]
     embedding = run.loaded.model.stacks[names.index(stack)].embed
-    parts = [("token", seen[points[0]])]
+    parts = {"token": seen[points[0]]}
     if embedding.token_type is not None:
         row = tokens.type_ids[query] if stack == "encoder" else 0
-        parts.append(("type", embedding.token_type.weight[row].detach().float()))
+        parts["type"] = embedding.token_type.weight[row].detach().float()
     if points[1] in seen:
-        parts.append(("position", seen[points[1]]))
-    return Start(tuple(parts), seen[points[2]], not isinstance(embedding.norm, nn.Identity))
+        parts["position"] = seen[points[1]]
+    return parts, seen[points[2]], not isinstance(embedding.norm, nn.Identity)
 
 
 def additions(run: Trace, stack: str) -> tuple[Added, ...]:
@@ -213,14 +196,16 @@ def by_head(walk: Walk, site: str) -> Tensor:
         return torch.einsum("hj,dhj->hd", z, weight)
 
 
-def loudest(walk: Walk, k: int = 10) -> Neurons:
-    """The k neurons that write the longest vectors: |activation| · ‖W_down[:, neuron]‖. Empty for a mixture of experts."""
+def loudest(walk: Walk, k: int = 10) -> tuple[Tensor, Tensor]:
+    """The k neurons that write the longest vectors, |activation| · ‖W_down[:, neuron]‖, and ‖W_down[:, neuron]‖ of each.
+
+    Both are empty for a mixture of experts.
+    """
     mlp = mlp_of(walk.block)
     if mlp is None:
-        none = torch.zeros(0)
-        return Neurons(none.long(), none, none)
+        return torch.zeros(0).long(), torch.zeros(0)
     with torch.inference_mode():
         act = walk.values["mlp.act"]
         lengths = mlp.down.weight.float().norm(dim=0)  # [d_ff]
         chosen = (act.abs() * lengths).topk(min(k, len(act))).indices
-        return Neurons(chosen, act[chosen], lengths[chosen])
+        return chosen, lengths[chosen]

@@ -346,7 +346,9 @@ def _factors(walk: Walk, step: str, place: Index) -> Factors:
         return _norm_factors(norm_of(walk, step), x, place[0])
     if name == "add":
         added = values.get(f"{part}.out_norm", values[f"{part}.out"])
-        stream = values["x"] if part == "attn" else values[_stream_before(walk, part)]
+        before = "cross_attn" if part == "mlp" and "cross_attn" in walk.inputs else "attn"
+        is_post = walk.run.config.norm_order == "post"
+        stream = values["x" if part == "attn" else f"{before}.norm" if is_post else f"{before}.add"]
         pair = torch.stack([stream[place[0]], added[place[0]]])
         return pair, torch.ones(2), 0.0
     if part == "mlp":
@@ -359,12 +361,6 @@ def _factors(walk: Walk, step: str, place: Index) -> Factors:
         assert isinstance(attention, Attention)
         return _attention_factors(walk, attention, part, name, place)
     raise ValueError(f"{step} is not a sum: it is what the layer is given")
-
-
-def _stream_before(walk: Walk, part: str) -> str:
-    """The step that has the stream which this sublayer adds to."""
-    before = "cross_attn" if part == "mlp" and "cross_attn" in walk.inputs else "attn"
-    return f"{before}.norm" if walk.run.config.norm_order == "post" else f"{before}.add"
 
 
 def _norm_factors(norm: nn.LayerNorm | RMSNorm, x: Tensor, j: int) -> Factors:

@@ -65,7 +65,7 @@ def head_figure(run: Trace, record: AttentionRecord, head: int, sink: bool = Tru
         figure = _figure(_title(run, record, what), listed, width, tall)
         axes = figure.add_subplot()
         axes.patch.set(facecolor="white", hatch="////", edgecolor=HATCH, linewidth=0)
-        picture = _draw_cells(axes, _patched(shown), _largest(shown), (high, wide))
+        picture = _draw_cells(axes, _patched(shown), max(1e-12, float(shown.nan_to_num(nan=0.0).max())), (high, wide))
         if sink_at is not None:
             axes.axvspan(sink_at, sink_at + 1, facecolor=LEFT_OUT, linewidth=0)
         room = min((width - 1.05) / wide, (tall - 0.75) / high) * 72  # points of a cell
@@ -199,10 +199,6 @@ def _patched(weights: Tensor) -> Tensor:
     size = (min(CELLS, weights.shape[0]), min(CELLS, weights.shape[1]))
     found = adaptive_max_pool2d(weights.nan_to_num(nan=-1.0)[None], size)[0]
     return found.masked_fill(found < 0, torch.nan)
-
-
-def _largest(weights: Tensor) -> float:
-    return max(1e-12, float(weights.nan_to_num(nan=0.0).max()))
 
 
 def _title(run: Trace, record: AttentionRecord, what: str, of_all: bool = False) -> str:

@@ -177,8 +177,8 @@ def html(run: Trace) -> str:
                 "shape": list(values.shape),
                 "exact": exact,
                 "how": "every weight, to 1/65535" if exact else record.thumbnail(64, heads=0).how,
-                "mask": _bits(~record.mask()) if exact else None,
-                "values": _uint16(values),
+                "mask": _base64(np.packbits(~record.mask().cpu().numpy())) if exact else None,
+                "values": _base64((values.nan_to_num(nan=0.0).clamp(0, 1) * 65535).round().cpu().numpy().astype("<u2")),
             }
         )
     captions = (
@@ -250,10 +250,5 @@ def _mean(x: Tensor) -> float | None:
     return x.mean().item() if len(x) else None
 
 
-def _uint16(weights: Tensor) -> str:
-    shares = (weights.nan_to_num(nan=0.0).clamp(0, 1) * 65535).round()
-    return base64.b64encode(shares.cpu().numpy().astype("<u2").tobytes()).decode()
-
-
-def _bits(hidden: Tensor) -> str:
-    return base64.b64encode(np.packbits(hidden.cpu().numpy().reshape(-1)).tobytes()).decode()
+def _base64(values: np.ndarray) -> str:
+    return base64.b64encode(values.tobytes()).decode()

@@ -1,8 +1,8 @@
-"""Steps of a run that are worth stepping through: findings, each at the step that shows it, and the MLP that decides the next word."""
+"""Suggested steps of a walkthrough: the step that shows each finding, and the MLP with the largest effect on the next token."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,108 +20,86 @@ ORDER: tuple[WorthKind, ...] = (
     *("writes", "stands out", "largest push", "one word", "the turn decides", "one back", "one ahead", "rests"),
     *("after a repeat", "same word", "votes against", "the MLP decides"),
 )
-TURN_FROM = 0.4  # of a weight, that is gone where queries and keys are not turned
-REST_BELOW = 0.5  # of the median length of a value: a weight on a shorter one brings next to nothing
-MLP_FROM = 2.0  # logits that an MLP adds to the next word
+TURN_FROM = 0.4  # part of a weight that must be due to RoPE
+REST_BELOW = 0.5  # of the median norm of a value: a weight on a shorter value has next to no effect
+MLP_FROM = 2.0  # logits that an MLP adds to the next token
 
 
 @dataclass(frozen=True)
 class Worth:
-    """One step of one layer at one word, and the reason for looking at it.
-
-    Of an MLP head and key are None and weight is 0. addition is what the look or the MLP adds to the logit of `word`; None where
-    that is not known.
-    """
+    """One step of one layer at one position, and the reason to show it."""
 
     kind: WorthKind
     stack: str
     site: Site
     layer: int
-    head: int | None
+    head: int | None  # None for an MLP, as key
     query: int
     key: int | None
-    weight: float = 0.0
-    addition: float | None = None
+    weight: float = 0.0  # 0 for an MLP
+    addition: float | None = None  # contribution of the attention edge or the MLP to the logit of `word`, if known
     word: str = ""
-    unturned: float | None = None  # the weight without rotary positions, of "the turn decides"
-    value: float | None = None  # ‖v‖ of the key, and the median over keys, of "rests"
+    unturned: float | None = None  # the weight without RoPE, for "the turn decides"
+    value: float | None = None  # ‖v‖ of the key, and the median over keys, for "rests"
     median: float | None = None
 
 
 def worth(run: Trace, found: Sequence[Finding] | None = None) -> tuple[Worth, ...]:
-    """The steps of a run that are worth a look, in the order of ORDER, each of another kind. found: core.read.findings of the run.
+    """Suggested steps of a run, in the order of ORDER, at most one of each kind. found: core.read.findings of the run.
 
-    Of each finding the step that shows it. "one back" becomes "the turn decides" where the weight, minus the weight that the same
-    scores give without rotary positions, is 0.4 or more. "rests" needs a value that is shorter than half the median of its head:
-    only then does a large weight bring little. "the MLP decides": the MLP that adds most to the logit of the likeliest next word, at the
-    last word, from 2 on; the last of the layers if two add the same. Layers without steps (core.read.layer_walk) are left out.
-    Raises Outdated after a training, and TooLarge where a walk is.
+    Each finding has its own step. "one back" becomes "the turn decides" if the weight without RoPE is smaller by 0.4 or more.
+    "rests" requires a value shorter than half the median of its head, so that the large weight has little effect. "the MLP decides"
+    is the MLP that adds most to the logit of the most likely next token at the last position, from 2 on (the last of equal ones).
+    Layers without steps (core.read.layer_walk) are left out. Raises Outdated after a training, and TooLarge as walk() does.
     """
-    kinds = [one for one in found or findings(run) if unwalked(run.config, one.layer) is None]
-    chosen = [judged for one in kinds if (judged := _judged(run, one)) is not None]
-    return tuple(sorted([*chosen, *_deciding(run)], key=lambda one: ORDER.index(one.kind)))
+    walkable = [finding for finding in found or findings(run) if unwalked(run.config, finding.layer) is None]
+    steps = [*(_step_of(run, finding) for finding in walkable), _decisive_mlp(run)]
+    return tuple(sorted((step for step in steps if step is not None), key=lambda step: ORDER.index(step.kind)))
 
 
-def _judged(run: Trace, one: Finding) -> Worth | None:
-    place = (one.stack, one.site, one.layer, one.head, one.query, one.key, one.weight)
-    judge: Callable[[Walk, Finding], Worth | None] | None = {"one back": _turn, "rests": _rest}.get(one.kind)
-    if judge is None:
-        return Worth(one.kind, *place, addition=one.addition, word=one.word)
-    return judge(walk(run, one.stack, one.layer, one.query), one)
-
-
-def _turn(of: Walk, one: Finding) -> Worth:
-    """The look at the word before: decided by the turn of query and key, or only where it is."""
-    place = (one.stack, one.site, one.layer, one.head, one.query, one.key, one.weight)
-    if one.site != "attn" or "attn.turned" not in of.values:
-        return Worth("one back", *place)
-    unturned = without_turn(of)[one.head, one.key].item()
-    if one.weight - unturned < TURN_FROM:
-        return Worth("one back", *place)
-    return Worth("the turn decides", *place, unturned=unturned)
+def _step_of(run: Trace, finding: Finding) -> Worth | None:
+    site, head, key, weight = finding.site, finding.head, finding.key, finding.weight
+    place = (finding.stack, site, finding.layer, head, finding.query, key, weight)
+    if finding.kind not in ("one back", "rests"):
+        return Worth(finding.kind, *place, addition=finding.addition, word=finding.word)
+    of = walk(run, finding.stack, finding.layer, finding.query)
+    if finding.kind == "one back":
+        if site != "attn" or "attn.turned" not in of.values:
+            return Worth("one back", *place)
+        unturned = without_turn(of)[head, key].item()
+        is_due_to_rotation = weight - unturned >= TURN_FROM
+        return Worth("the turn decides", *place, unturned=unturned) if is_due_to_rotation else Worth("one back", *place)
+    record = of.record(site)
+    norms = of.values[f"{site}.v"][head // (record.n_heads // record.n_kv_heads)].norm(dim=-1)
+    real = ~torch.tensor(run.tokens_of(record)[1].padding, device=norms.device)
+    value, median = float(norms[key]), float(norms[real].median())
+    return Worth("rests", *place, value=value, median=median) if value < REST_BELOW * median else None
 
 
 def without_turn(of: Walk) -> torch.Tensor:
-    """The weights [head, key] that a layer's scores would give if neither query nor keys were turned, all else the same, float32.
+    """The weights [head, key] of a layer's scores without RoPE on queries and keys, float32.
 
     Raises KeyError for a walk without rotary positions.
     """
     rule, q, k = of.record("attn").rule, of.values["attn.q"], of.values["attn.k"]
     if "attn.turned" not in of.values:
         raise KeyError("attn.turned")
-    per = len(q) // len(k)
-    raw = torch.einsum("hd,hkd->hk", q, k.repeat_interleave(per, 0))
-    hidden = of.values["attn.scores"].isneginf()
+    raw = torch.einsum("hd,hkd->hk", q, k.repeat_interleave(len(q) // len(k), 0))
+    masked = of.values["attn.scores"].isneginf()
     change = (raw - of.values["attn.raw"]) * rule.scale / rule.temperature
-    return (of.values["attn.scores"] + change).masked_fill(hidden, -torch.inf).softmax(-1)
+    return (of.values["attn.scores"] + change).masked_fill(masked, -torch.inf).softmax(-1)
 
 
-def _rest(of: Walk, one: Finding) -> Worth | None:
-    """A weight that rests, where the value that it is on is short."""
-    record = of.record(one.site)
-    lengths = of.values[f"{one.site}.v"][one.head // (record.n_heads // record.n_kv_heads)].norm(dim=-1)
-    tokens = of.run.tokens_of(record)[1]
-    real = ~torch.tensor(tokens.padding, device=lengths.device)
-    value, median = float(lengths[one.key]), float(lengths[real].median())
-    if value >= REST_BELOW * median:
-        return None
-    place = (one.stack, one.site, one.layer, one.head, one.query, one.key, one.weight)
-    return Worth("rests", *place, value=value, median=median)
-
-
-def _deciding(run: Trace) -> Iterator[Worth]:
-    """The MLP that adds most to the likeliest next word, if it adds enough."""
+def _decisive_mlp(run: Trace) -> Worth | None:
+    """The MLP that adds most to the most likely next token, if it adds enough."""
     if run.config.head == "none":
-        return
-    whole = strip(run, run.config.stacks[-1][0])
-    if whole.adds is None or whole.next_word is None or "MLP" not in whole.adds:
-        return
-    adds = whole.adds["MLP"]
+        return None
+    profile = strip(run, run.config.stacks[-1][0])
+    if profile.adds is None or profile.next_word is None or "MLP" not in profile.adds:
+        return None
+    adds = profile.adds["MLP"]
     layer = int(np.flatnonzero(adds == adds.max())[-1])
     if adds[layer] < MLP_FROM or unwalked(run.config, layer) is not None:
-        return
-    yield Worth(
-        *("the MLP decides", whole.stack, "attn", layer, None, whole.position, None),
-        addition=float(adds[layer]),
-        word=whole.next_word[0],
-    )
+        return None
+    place = (profile.stack, "attn", layer, None, profile.position, None)
+    return Worth("the MLP decides", *place, addition=float(adds[layer]), word=profile.next_word[0])

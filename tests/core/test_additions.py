@@ -38,16 +38,16 @@ def service() -> LocalService:
 
 def test_a_stream_begins_as_a_sum_of_rows() -> None:
     run = animal()
-    begun = start(run, "encoder", 10)
+    parts, begun, is_normed = start(run, "encoder", 10)
     embed = run.loaded.model.get_submodule("encoder.embed")
-    assert [name for name, _ in begun.parts] == ["token", "type", "position"] and begun.is_normed
-    assert torch.equal(begun.parts[0][1], embed.token.weight[2009].float())  # type: ignore[union-attr,index]
-    assert torch.equal(begun.parts[2][1], embed.position.weight[10].float())  # type: ignore[union-attr,index]
+    assert list(parts) == ["token", "type", "position"] and is_normed
+    assert torch.equal(parts["token"], embed.token.weight[2009].float())  # type: ignore[union-attr,index]
+    assert torch.equal(parts["position"], embed.position.weight[10].float())  # type: ignore[union-attr,index]
     norm = embed.norm
     assert isinstance(norm, torch.nn.LayerNorm)
-    summed = torch.stack([part for _, part in begun.parts]).sum(0)
-    assert torch.allclose(normed(norm, summed) * norm.weight + norm.bias, begun.embed, atol=1e-5)
-    assert torch.allclose(begun.embed, walk(run, "encoder", 0, 10).values["x"], atol=1e-6)
+    summed = torch.stack([*parts.values()]).sum(0)
+    assert torch.allclose(normed(norm, summed) * norm.weight + norm.bias, begun, atol=1e-5)
+    assert torch.allclose(begun, walk(run, "encoder", 0, 10).values["x"], atol=1e-6)
 
 
 @pytest.mark.parametrize("config", LAYERS.values(), ids=LAYERS)
@@ -70,18 +70,18 @@ def test_what_sublayers_add_is_what_a_walk_adds(tiny: Tiny, config: dict[str, An
         assert isinstance(output, torch.nn.Linear)
         together = by_head(found, site).sum(0) + (0 if output.bias is None else output.bias)
         assert torch.allclose(together, found.values[f"{site}.out"], atol=1e-5)
-    begun = start(run, stack, 3)
-    if not begun.is_normed:
-        assert torch.allclose(sum(part for _, part in begun.parts), begun.embed, atol=1e-6)  # type: ignore[arg-type]
+    parts, begun, is_normed = start(run, stack, 3)
+    if not is_normed:
+        assert torch.allclose(sum(parts.values()), begun, atol=1e-6)  # type: ignore[arg-type]
 
 
 def test_the_loudest_neurons_are_the_largest_products() -> None:
     found = walk(animal(), "encoder", 3, 10)
     assert isinstance(found.block.mlp, MLP)
-    loud = loudest(found, 3)
+    neurons, norms = loudest(found, 3)
     lengths = found.values["mlp.act"].abs() * found.block.mlp.down.weight.norm(dim=0)
-    assert loud.indices.tolist() == lengths.topk(3).indices.tolist()
-    assert (loud.activations.abs() * loud.lengths).tolist() == pytest.approx(lengths.topk(3).values.tolist())
+    assert neurons.tolist() == lengths.topk(3).indices.tolist()
+    assert (found.values["mlp.act"][neurons].abs() * norms).tolist() == pytest.approx(lengths.topk(3).values.tolist())
 
 
 def test_a_service_walks_in_plain_data_with_the_mock_s_numbers() -> None:
