@@ -102,7 +102,7 @@ def check_model(loaded: Loaded) -> None:
     """Raises Refused for a model without a retrained last layer."""
     if loaded.spec.id != MODEL:
         raise Refused(
-            f"Only the Storyteller has a last layer that was learnt again without its mask; this is {loaded.spec.title}. "
+            f"Only the Storyteller has a last layer that was retrained without its mask; this is {loaded.spec.title}. "
             "Choose the Storyteller to see leakage."
         )
 
@@ -114,7 +114,7 @@ def leakage(run: Trace, other: Loaded) -> Leakage:
     """
     layer = run.config.n_decoder_layers - 1
     if len(run.source) < 3:
-        raise Refused("A loss needs a word that is foretold. Write at least two words.")
+        raise Refused("A loss needs a word to predict. Write at least two words.")
     edits = (*run.interventions, DropCausalMask(layer))
     dropped, again = (trace_tokens(model, (run.source,), None, edits) for model in (run.loaded, other))
     patterns = again.attention.at(layer).pattern()  # [head, query, key]

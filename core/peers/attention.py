@@ -14,7 +14,7 @@ from .shown import Shown, picture
 
 COLOURS = "{given}: here blue is more than 0, purple less, and the scale goes up to 1 or the largest number."
 LATER = "Some weights are on later tokens. They are shown; mask_upper_tri=True hides them."
-HIDDEN = "mask_upper_tri=True: what is on later tokens is left out."
+HIDDEN = "mask_upper_tri=True: weights on later tokens are left out."
 
 
 def attention_heads(

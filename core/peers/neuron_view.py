@@ -33,7 +33,7 @@ def show(
     """
     wrapped = wrap(model, tokenizer)
     remarks = [
-        f"model_type={model_type!r} is not needed: the model says which it is.",
+        f"model_type={model_type!r} is not needed: the model's config has it.",
         DISPLAY_MODE.format(mode=display_mode),
     ]
     if sentence_b is None:

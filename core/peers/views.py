@@ -13,7 +13,7 @@ from .shown import Shown, handed, picture
 
 DISPLAY_MODE = "display_mode={mode!r}: the page has the notebook's own light or dark."
 EVERY = "{name}={given}: every {what} is here, since pages hold {what}s at little cost; it opens on the first of these."
-SEVERAL = "heads={given}: one head is opened at a time, head {first}, and the others are beside it."
+SEVERAL = "heads={given}: one head is opened at a time, here head {first}; the others are next to it."
 SECOND = "sentence_b_start={at}: the second sentence begins at token {at}; both are in one map."
 
 

@@ -88,7 +88,7 @@ def _twice(config: ModelConfig, work: Workload, what: What) -> tuple[ModelConfig
     heads = {"n_heads": 2 * config.n_heads, "n_kv_heads": 2 * config.n_kv_heads}
     if what == "heads":
         if config.d_head % 2:
-            raise ConfigError(f"heads that are twice as many are half as wide: d_head ({config.d_head}) must be even")
+            raise ConfigError(f"doubling the heads halves their width: d_head ({config.d_head}) must be even")
         return replace(config, d_head=config.d_head // 2, d_v=config.d_v // 2, **heads), work
     widths = {
         name: 2 * getattr(config, name) for name in ("d_model", "d_ff", "d_embed", "d_unembed", "d_dense", "d_shared")

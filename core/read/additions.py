@@ -1,4 +1,4 @@
-"""Everything a screen shows of a walk, as arrays: the start of the stream, what every sublayer adds, and what each of its parts writes."""
+"""A walk as arrays for the app, with the start of the residual stream and the norms of all additions to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .conditional_loss import tokens_read
 from .layer_walk import Walk, mlp_of, norm_of
 
 SUBLAYERS = {"attn_out": "attention", "cross_out": "cross-attention", "mlp_out": "MLP"}  # hook -> name
-EVERYONES = -1  # in place of the number of an expert that all tokens take
+EVERYONES = -1  # number of the shared expert, which all tokens take
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class SiteWalk:
 
 @dataclass(frozen=True, eq=False)
 class WalkFacts:
-    """A Walk as arrays, with everything that a screen needs to recompute what a visitor changes."""
+    """A Walk as arrays, with all inputs that the app needs to recompute a changed number."""
 
     stack: str
     layer: int
@@ -70,7 +70,7 @@ class WalkFacts:
     embed: np.ndarray  # float32 [d_model]: input of the first layer
     embed_normed: bool
     neurons: tuple[int, ...]  # those that write the longest vectors, the longest first
-    neuron_lengths: tuple[float, ...]  # norm of what one unit of each writes
+    neuron_lengths: tuple[float, ...]  # norm of the output of each for an activation of 1
     chosen: tuple[int, ...] = ()  # numbers of the experts in mlp.taken; EVERYONES for the one that all tokens take
 
 
@@ -170,7 +170,7 @@ def start(run: Trace, stack: str, query: int) -> tuple[dict[str, Tensor], Tensor
 
 
 def additions(run: Trace, stack: str) -> tuple[Added, ...]:
-    """Norms of what every sublayer of a stack adds to every token, in the order of the pass, from the run's own record.
+    """Norms of all additions to the residual stream of a stack, in the order of the pass, from the run's own record.
 
     Raises KeyError for a stack that the model does not have.
     """

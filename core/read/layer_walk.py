@@ -53,7 +53,7 @@ class Walk:
         attn.add      [d_model]            the stream plus the output
         mlp.norm      [d_model]            as attn.norm
         mlp.gate      [d_ff]               gated: input of the activation
-        mlp.up        [d_ff]               input of the activation, or what the gate is multiplied with
+        mlp.up        [d_ff]               input of the activation, or the factor of the gate
         mlp.act       [d_ff]               after the activation (and the product)
         mlp.out       [d_model]            output of the MLP
         mlp.out_norm, mlp.add [d_model]    as for attention
@@ -155,7 +155,7 @@ def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
 
     def keep(point: str, x: Tensor) -> Tensor:
         x = x[run.index if x.shape[0] > 1 else 0]
-        # Of the wide activations only one row, copied: a view would keep all rows alive as long as the walk.
+        # Keep a copy of one row of wide activations, because a view would keep all rows in memory.
         return (x[query].clone() if ".mlp.hook_" in point else x).float()
 
     seen = {point.removeprefix(f"{name}."): x for point, x in run.forward.moments(points, keep).items()}
@@ -304,7 +304,7 @@ def terms(walk: Walk, step: str, index: Index | int, k: int = 6) -> Terms:
         attn.out                   the heads
         mlp.out, mlp.experts       the neurons; of a mixture's mlp.out the chosen experts
         norm                       the normed number and γ; the bias is β
-        add                        the stream and what is added
+        add                        the stream and the addition
     The residual stream x, the activation and the router's weights have no terms. Raises KeyError for a step and IndexError for a
     position that the walk does not have, ValueError for a step without terms, and Outdated after a training.
     """

@@ -92,7 +92,7 @@ def gap_after(tokens: Tokens) -> int:
     """
     n = len(tokens)
     if n < 2:
-        raise Refused("A text of one token cannot be pulled apart. Type two words or more.")
+        raise Refused("A text of one token has no room for a gap. Type two words or more.")
     commas = [i for i in range(1, n - 2) if tokens.labels[i].strip() in {",", ";", ":", "，", "、"}]
     return commas[-1] if commas else (n - 1) // 2
 

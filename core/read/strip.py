@@ -1,4 +1,4 @@
-"""The whole model at one position: norms of the residual stream, and what every sublayer adds to it and to the next token's logit."""
+"""The whole model at one position: norms of the residual stream and of every addition to it, and contributions to the next token's logit."""
 
 from __future__ import annotations
 

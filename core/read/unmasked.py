@@ -50,7 +50,7 @@ def unmasked(run: Trace) -> Unmasked:
             f"{run.spec.title} has no causal mask to take away. Choose a decoder that continues a text, such as SmolLM2."
         )
     if len(run.source) < 2:
-        raise Refused("A loss needs a word that is foretold. Write at least two words.")
+        raise Refused("A loss needs a word to predict. Write at least two words.")
     free = trace_tokens(run.loaded, (run.source,), None, (*run.interventions, DropCausalMask()))
     layer, head, ahead = looks_ahead(free)
     return Unmasked(

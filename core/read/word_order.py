@@ -38,9 +38,7 @@ def unturned(run: Trace, record: AttentionRecord) -> Unturned:
     """
     if run.config.position != "rotary" or record.site == "cross_attn":
         what = "Cross-attention" if record.site == "cross_attn" else run.spec.title
-        raise Refused(
-            f"{what} turns no queries and keys: nothing is different before. Choose a model with rotary positions."
-        )
+        raise Refused(f"{what} does not rotate queries and keys. Choose a model with rotary positions.")
     points = [f"{record.name}.hook_q_pre", f"{record.name}.hook_k_pre"]
     seen = run.forward.moments(points, lambda _, x: x[record.text])
     half = run.config.d_rotary // 2
@@ -122,7 +120,7 @@ def equivariance(run: Trace, places: Sequence[int]) -> Equivariance:
     order as well, and is removed together with the positions. Raises Refused if places are not a permutation of this text.
     """
     if sorted(places) != list(range(len(run.source))):
-        raise Refused(f"These places are no order of {len(run.source)} tokens: each from 0 must come once.")
+        raise Refused(f"These places are not an order of {len(run.source)} tokens: use each number from 0 once.")
     stack: StackName = "encoder" if run.config.n_encoder_layers else "decoder"
     order = torch.tensor(places).argsort()  # which token is at each position
     ids, moved_ids = list(run.source.ids), [run.source.ids[i] for i in order.tolist()]

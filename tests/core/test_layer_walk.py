@@ -137,7 +137,7 @@ def test_a_walk_through_experts_has_the_run_s_numbers(tiny: Tiny, name: str) -> 
             expected = mixture(found.inputs["mlp"][0][None])[0]
         assert (values["mlp.out"] - expected).abs().max() <= 1e-5
         assert (values["mlp.taken"] @ values["mlp.experts"] - values["mlp.out"]).abs().max() <= 1e-5
-        assert loudest(found).indices.numel() == 0
+        assert all(len(x) == 0 for x in loudest(found))
 
 
 @pytest.mark.parametrize("config", LAYERS.values(), ids=LAYERS.keys())

@@ -54,7 +54,7 @@ def test_the_proof_of_equivariance(animal: core.Trace, king: core.Trace) -> None
         assert proof.without < 1e-5 and proof.same < 1e-5 and proof.trained > 0.3
     decoder = equivariance(king, [1, 0, *range(2, len(king.source))])
     assert decoder.without < 1e-5 and decoder.masked is not None and decoder.masked > 0.1
-    with pytest.raises(Refused, match="no order of 16 tokens"):
+    with pytest.raises(Refused, match="not an order of 16 tokens"):
         equivariance(animal, [0] * 16)
 
 
@@ -224,7 +224,7 @@ def test_the_service_has_them_as_plain_data() -> None:
         assert change is await shared.order_change(key, other, "encoder") and change.moved[0, 2] > 0.8
         clock = await shared.clock(turned, 1, 0, 11, 10)
         assert clock.score == pytest.approx(7.232, abs=1e-3)
-        with pytest.raises(Refused, match="turns no queries"):
+        with pytest.raises(Refused, match="does not rotate queries"):
             await shared.clock(key, 1, 0, 11, 10)
         with pytest.raises(Refused, match="no query 400"):
             await shared.clock(turned, 1, 0, 400, 10)

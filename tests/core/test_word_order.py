@@ -131,7 +131,7 @@ def test_a_sentence_moved_on_turns_every_hand_and_no_score() -> None:
 
 def test_what_is_not_turned_says_so() -> None:
     run = core.trace(core.load("minilm"), ANIMAL)
-    with pytest.raises(Refused, match="turns no queries and keys"):
+    with pytest.raises(Refused, match="does not rotate queries and keys"):
         unturned(run, run.attention[0])
 
 
