@@ -142,7 +142,7 @@ def reshape() -> Reshape:
 def follow(shape: tuple[int, int, int], n_heads: int, index: tuple[int, int, int], parts: int = 1) -> tuple[Place, ...]:
     """Track one number of a projection [batch, pos, parts · d_model] through the split into heads and back.
 
-    parts is 3 for a fused q, k and v, of which `split` takes one. A view or a transpose does not move a number in memory;
+    parts is 3 for a fused q, k and v; `split` takes one of the three. A view or a transpose does not move a number in memory;
     contiguous() copies it. Raises IndexError for an index outside, and ValueError for a width that is not divisible by the heads.
     """
     n_batch, n_pos, wide = shape
