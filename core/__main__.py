@@ -31,7 +31,7 @@ from .sweep import MOST_TOKENS, corpus
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .sweep.atlas import Surveyed
+    from .sweep.atlas import SurveyResult
 
 COMMAND = "headlight"
 OWN = "localhost"
@@ -216,11 +216,11 @@ def _atlas(options: argparse.Namespace) -> None:
     table = atlas.survey(loaded, texts, options.out, most_tokens=options.tokens, progress=_counted, surveyed=surveyed)
     print(f"{options.out}: {table.num_rows:,} rows, {len(texts):,} texts")
     if options.json:
-        found = atlas.summary(table, texts, lambda text: atlas.as_read(loaded, text, options.tokens))
+        found = atlas.summary(table, texts, lambda text: atlas.tokenized_text(loaded, text, options.tokens))
         options.json.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
-def _on_ray(options: argparse.Namespace) -> Surveyed:
+def _on_ray(options: argparse.Namespace) -> SurveyResult:
     """Raises Refused."""
     if options.ray < 1:
         raise Refused(f"--ray is {options.ray}, but it is in how many processes the model is: 1 or more.")

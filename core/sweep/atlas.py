@@ -50,7 +50,7 @@ SCHEMA = pa.schema(
 )
 
 # Parts of a corpus, each the number of its first text and its texts, to their tables, in any order.
-Surveyed = Callable[[Sequence[tuple[int, Sequence[str]]]], Iterable[tuple[int, pa.Table]]]
+SurveyResult = Callable[[Sequence[tuple[int, Sequence[str]]]], Iterable[tuple[int, pa.Table]]]
 
 
 # one text
@@ -135,7 +135,7 @@ def shortened(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> str:
     return text[: ends[most - spent - 1]]
 
 
-def as_read(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> tuple[str, Sequence[tuple[int, int]]]:
+def tokenized_text(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> tuple[str, Sequence[tuple[int, int]]]:
     """The text as it is run, and the characters of each of its tokens."""
     text = shortened(loaded, text, most)
     assert loaded.tokenizer is not None
@@ -167,7 +167,7 @@ def survey(
     *,
     most_tokens: int = MOST_TOKENS,
     progress: Callable[[int, int], object] = lambda done, total: None,
-    surveyed: Surveyed | None = None,
+    surveyed: SurveyResult | None = None,
 ) -> pa.Table:
     """Run every text and write the table, one row of SCHEMA for each head of each text. Goes on with parts that are there.
 
@@ -244,7 +244,7 @@ def summary(
     by which the head stands out the EXAMPLES texts in which it is largest: [text, row, value, the row's characters from, to].
 
     A head stands out by the metric whose mean lies furthest above the other heads' of its kind of attention, in their standard
-    deviations. `read` gives a text as it was run and the characters of its tokens, as as_read() does.
+    deviations. `read` gives a text as it was run and the characters of its tokens, as tokenized_text() does.
     """
     heads: dict[str, Any] = {}
     as_run: dict[int, tuple[str, Sequence[tuple[int, int]]]] = {}

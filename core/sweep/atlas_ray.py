@@ -13,7 +13,7 @@ from ray import data, is_initialized
 from ray import init as join
 
 from ..checkpoints import Loaded
-from .atlas import SCHEMA, Surveyed, table_of_part
+from .atlas import SCHEMA, SurveyResult, table_of_part
 
 STORE = 100 << 20  # bytes of the object store of a Ray that is begun here: parts are small
 
@@ -30,7 +30,7 @@ class Surveyor:
         return {"first": part["first"], "table": bytes(as_bytes(table))}
 
 
-def on_ray(load: Callable[[], Loaded], most_tokens: int, processes: int = 2) -> Surveyed:
+def on_ray(load: Callable[[], Loaded], most_tokens: int, processes: int = 2) -> SurveyResult:
     """What atlas.survey() takes as `surveyed`: on the cluster that RAY_ADDRESS names, or on one begun on this machine.
 
     `load` gives the model in a process of its own, and travels there.
