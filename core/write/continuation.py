@@ -30,7 +30,7 @@ def with_continuation(
     """
     texts, target = list(request.texts), request.target_text
     is_pair = loaded.config.kind == "encoder-decoder"
-    n = request.write or (LONGEST_TARGET if is_pair and target is None and _can_write(loaded) else 0)
+    n = request.write or (LONGEST_TARGET if target is None and _can_translate(loaded) else 0)
     if not n:
         return texts, target
     if len(texts) != 1:
@@ -38,23 +38,30 @@ def with_continuation(
     before = target_tokens(loaded, target, None, 1, "right")[0].ids if is_pair else loaded.tokens(texts[0]).ids
     if loaded.config.has_position_table:
         n = min(n, loaded.config.n_ctx - len(before))
-    new: list[int] = []
-    if n > 0:
-        sampling = {} if is_pair else CONTINUATION
-        edits = hooks_of(loaded.model, request.interventions) if request.write else {}
-        with hooked(loaded.model, edits):
-            for step in stream(loaded, texts[0], target=target, max_tokens=n, show=1, cached=not edits, **sampling):
-                each_token()
-                if (chosen := step.chosen[0]) is not None and not chosen.ends:
-                    new.append(chosen.id)
+    new = _written(loaded, request, n, each_token) if n > 0 else []
     if is_pair:
         return texts, append_tokens(loaded, target or "", before, new)
     return [append_tokens(loaded, texts[0], before, new)], None
 
 
-def _can_write(loaded: Loaded) -> bool:
-    has_parts = None not in (loaded.model.head, loaded.tokenizer, loaded.start_id)
-    return loaded.config.writes and has_parts
+def _can_translate(loaded: Loaded) -> bool:
+    """True for an encoder-decoder that can write its target."""
+    config, parts = loaded.config, (loaded.model.head, loaded.tokenizer, loaded.start_id)
+    return config.kind == "encoder-decoder" and config.writes and all(part is not None for part in parts)
+
+
+def _written(loaded: Loaded, request: Request, n: int, each_token: Callable[[], object]) -> list[int]:
+    new: list[int] = []
+    edits = hooks_of(loaded.model, request.interventions) if request.write else {}
+    options: dict[str, Any] = {"target": request.target_text, "max_tokens": n, "show": 1, "cached": not edits}
+    if loaded.config.kind != "encoder-decoder":
+        options |= CONTINUATION
+    with hooked(loaded.model, edits):
+        for step in stream(loaded, request.texts[0], **options):
+            each_token()
+            if (chosen := step.chosen[0]) is not None and not chosen.ends:
+                new.append(chosen.id)
+    return new
 
 
 def append_tokens(loaded: Loaded, text: str, before: tuple[int, ...], new: list[int]) -> str:

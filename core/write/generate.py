@@ -485,8 +485,7 @@ def check_writes(loaded: Loaded) -> None:
 
 def _prompts(loaded: Loaded, raw: RawPrompt, side: Literal["left", "right"]) -> tuple[Tokens, ...]:
     text, ids, keep = raw.text, raw.ids, raw.keep
-    is_batch = ids is not None and len(ids) and hasattr(ids[0], "__len__") and getattr(ids[0], "ndim", 1)
-    if text is None and ids is not None and is_batch:
+    if text is None and ids is not None and _is_batch(ids):
         masks = [None] * len(ids) if keep is None else list(keep)
         if len(masks) != len(ids):
             raise TextError(f"The mask has {len(masks)} rows, and there are {len(ids)} texts. Give a row for each.")
@@ -498,6 +497,10 @@ def _prompts(loaded: Loaded, raw: RawPrompt, side: Literal["left", "right"]) -> 
     else:
         return padded(loaded, [opened(tokens, loaded.end_ids) for tokens in _texts_read(loaded, text, ids)], side)
     return padded(loaded, [without_ends(tokens) for tokens in batch], side)
+
+
+def _is_batch(ids: Sequence[Any] | Tensor | np.ndarray) -> bool:
+    return len(ids) > 0 and hasattr(ids[0], "__len__") and getattr(ids[0], "ndim", 1) > 0
 
 
 def _texts_read(loaded: Loaded, text: str | Sequence[str], ids: Ids) -> list[Tokens]:
