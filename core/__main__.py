@@ -27,7 +27,7 @@ from .read import report
 from .run.prompt import said_by_user
 from .run.trace import trace, trace_chat
 from .screens import screens
-from .sweep import MOST_TOKENS, corpus
+from .sweep import MOST_TOKENS
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _atlas(options: argparse.Namespace) -> None:
     if options.most is not None and options.most < 1:
         raise Refused(f"--first is {options.most}, but it is how many texts are run: 1 or more.")
     try:
-        from .sweep import atlas
+        from .sweep import atlas, corpus
     except ModuleNotFoundError as error:
         raise Refused(lacking("An atlas", "pyarrow", "atlas")) from error
 
