@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -315,8 +315,7 @@ def with_ablations(heads: Sequence[tuple[str, int]], to: To, prompt: Prompt, siz
     def hooks(start: int, stop: int) -> Mapping[str, Hook]:
         hooks: dict[str, Hook] = {}
         for name, cells in by_attention(heads[start:stop]).items():
-            read = prompt.sources if name.startswith("encoder") or prompt.targets is None else prompt.targets
-            real = ~torch.tensor(read[0].padding)
+            real = ~torch.tensor(queries_of(prompt, name).padding)
             cells = [(row, head + i) for row, head in cells for i in range(sizes.get(name, 1))]
             hooks[f"{name}.hook_z"] = partial(_changed_heads, cells, partial(ablated, real))
         return hooks
@@ -395,17 +394,19 @@ def ablate_each(
 
 
 def _effect(name: str, head: int, before: RowAnswers, after: RowAnswers) -> HeadEffect:
-    numbers: dict[str, Any] = {}
     if after.distance is not None:
-        numbers = {"distance": float(after.distance[0])}
-    elif before.logit is not None and before.probability is not None and after.kl is not None:
-        assert after.logit is not None and after.probability is not None
-        numbers = {
-            "logit": float(after.logit[0, 0] - before.logit[0, 0]),
-            "probability": float(after.probability[0, 0] - before.probability[0, 0]),
-            "kl": float(after.kl[0]),
-        }
-    return HeadEffect(*place_of(name), head, **numbers)
+        return HeadEffect(*place_of(name), head, distance=float(after.distance[0]))
+    logit, probability = (
+        None if a is None or b is None else float(a[0, 0] - b[0, 0])
+        for a, b in ((after.logit, before.logit), (after.probability, before.probability))
+    )
+    return HeadEffect(*place_of(name), head, logit, probability, None if after.kl is None else float(after.kl[0]))
+
+
+def queries_of(prompt: Prompt, attention: str) -> Tokens:
+    """The text of the queries of an attention, in a prompt of one text."""
+    texts = prompt.sources if attention.startswith("encoder") or prompt.targets is None else prompt.targets
+    return texts[0]
 
 
 def place_of(name: str) -> tuple[str, int, Literal["attn", "cross_attn"]]:

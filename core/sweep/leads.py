@@ -14,8 +14,17 @@ from ..model.hooks import hook_points
 from ..run.classes import check_class
 from ..run.predictions import check_token
 from ..run.trace import Trace
-from .ablations import RowAnswers, has_classes, heads_of, in_batches, place_of, rows_of, with_ablations, with_patches
-from .sweeps import HeadPlace, check_lengths, check_same_model, resolve_position
+from .ablations import (
+    RowAnswers,
+    has_classes,
+    heads_of,
+    in_batches,
+    place_of,
+    rows_of,
+    with_ablations,
+    with_patches,
+)
+from .sweeps import HeadPlace, check_lengths, check_same_model, head_outputs, resolve_position
 
 Given = Literal["other", "zero", "mean"]
 Head = HeadPlace | tuple[int, int]  # (layer, head) of the last stack's self-attention
@@ -131,9 +140,7 @@ def logit_diff_changes(
         if other is None:
             raise TextError("There is no other sentence to take a head from. Give one.")
         check_pair(run, other)
-        points = list(dict.fromkeys(f"{name}.hook_z" for name, _ in unique))
-        seen = other.forward.moments(points, lambda _, z: z[other.index].clone()) if points else {}
-        z = {point.removesuffix(".hook_z"): x for point, x in seen.items()}
+        z = head_outputs(other, (name for name, _ in unique))
         edits = with_patches(unique, z, dict.fromkeys(z, (slice(None), slice(None))))
     else:
         edits = with_ablations(unique, to, forward.prompt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
@@ -16,7 +16,7 @@ from ..run.forward_pass import Pass
 from ..run.trace import Trace
 from .ablations import Edits, Rows, by_attention, heads_of, place_of, rows_of
 from .leads import Head, LogitDiff, attention_of, check_pair, checked_head, logit_diff_between
-from .sweeps import HeadPlace
+from .sweeps import HeadPlace, head_outputs
 
 Input = Literal["q", "k", "v", "out"]
 Mlps = Literal["held", "free"]
@@ -201,10 +201,8 @@ class _Inputs:
 
     def read(self) -> None:
         """Read the frozen outputs, and the outputs of the senders in the other run."""
-        other, names = self.question.other, _attentions(self.question.senders)
         self.frozen = self.forward.moments(_frozen_points(self.forward, self.question.mlps), lambda _, x: x[0].clone())
-        z = other.forward.moments([f"{name}.hook_z" for name in names], lambda _, x: x[other.index].clone())
-        self.z = {name: z[f"{name}.hook_z"] for name in names}
+        self.z = head_outputs(self.question.other, (name for name, _ in self.question.senders))
 
     def read_other(self, paths: Sequence[_Path]) -> None:
         """Read the inputs of paths without a sender in the other run."""
@@ -257,10 +255,6 @@ class _Inputs:
             self.seen[path] = x[row, path.receiver[1] // group].clone()
 
 
-def _attentions(heads: Iterable[Named]) -> list[str]:
-    return list(dict.fromkeys(name for name, _ in heads))
-
-
 def _frozen_points(forward: Pass, mlps: Mlps) -> list[str]:
     ends = (".hook_attn_out", ".hook_cross_out", *([".hook_mlp_out"] if mlps == "held" else []))
     return [point for point in hook_points(forward.loaded.model) if point.endswith(ends)]
@@ -271,7 +265,7 @@ def _admit_paths(run: Trace, n_paths: int, senders: Sequence[Named], mlps: Mlps)
     prompt, config = run.forward.prompt, run.config
     n, width = max(prompt.source_len, prompt.target_len), max(config.d_head, config.value_width)
     streams = len(_frozen_points(run.forward, mlps)) * config.d_model
-    each = streams + (n_paths + len(_attentions(senders)) * config.n_heads) * width
+    each = streams + (n_paths + len({name for name, _ in senders}) * config.n_heads) * width
     needed = n * each * run.loaded.dtype.itemsize
     admit_large(needed, run.loaded.device, f"Holding the other parts of a run of {n:,} tokens", SHORTER_ADVICE)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypedDict, Unpack
@@ -29,6 +29,7 @@ from .ablations import (
     has_classes,
     heads_of,
     place_of,
+    queries_of,
     rows_of,
     with_ablations,
     with_blocked_edges,
@@ -313,11 +314,10 @@ def begin_patches(
             "Give a sentence of the same length, or take the output at the last token alone."
         )
     heads = heads_of(run.forward)
-    names = list(dict.fromkeys(name for name, _ in heads))
-    z = other.forward.moments([f"{name}.hook_z" for name in names], lambda _, z: z[other.index].clone())
+    z = head_outputs(other, (name for name, _ in heads))
     whole = slice(None), slice(None)
-    places = {name: whole if where == "all" else (_last_query(run, name), _last_query(other, name)) for name in names}
-    edits = with_patches(heads, {name: z[f"{name}.hook_z"] for name in names}, places)
+    places = {name: whole if where == "all" else (_last_query(run, name), _last_query(other, name)) for name in z}
+    edits = with_patches(heads, z, places)
     at = resolve_position(run, position, token)
     also: tuple[int, ...] = ()
     if at is not None:
@@ -332,6 +332,13 @@ def _text_pairs(run: Trace, other: Trace) -> list[tuple[Tokens, Tokens]]:
     """The source texts of both runs, and their targets if both have one."""
     pairs = [(run.source, other.source)]
     return pairs if run.target is None or other.target is None else [*pairs, (run.target, other.target)]
+
+
+def head_outputs(run: Trace, attentions: Iterable[str]) -> dict[str, Tensor]:
+    """z [head, query, d_head] of a run by attention, each of which is listed once."""
+    points = list(dict.fromkeys(f"{name}.hook_z" for name in attentions))
+    seen = run.forward.moments(points, lambda _, z: z[run.index].clone()) if points else {}
+    return {point.removesuffix(".hook_z"): z for point, z in seen.items()}
 
 
 def check_same_model(run: Trace, other: Trace) -> None:
@@ -400,7 +407,7 @@ def _length_hooks(
         if position is not None and name.startswith(last):
             lengths[name] = norms[position].cpu()
             return
-        read = prompt.sources if name.startswith("encoder") or prompt.targets is None else prompt.targets
-        lengths[name] = norms[~torch.tensor(read[0].padding, device=norms.device)].mean(0).cpu()
+        real = ~torch.tensor(queries_of(prompt, name).padding, device=norms.device)
+        lengths[name] = norms[real].mean(0).cpu()
 
     return {f"{name}.hook_result": Look(partial(store, name)) for name in sizes}

@@ -70,7 +70,7 @@ def beam_steps(
     check_counts(n_beams=n_beams)
     if not math.isfinite(length_penalty):
         raise GenerationError(f"length_penalty is {length_penalty}, but it must be a finite number. 1.0 is usual.")
-    request = WritingRequest.of(text, options)
+    request = WritingRequest.of(text, options, WritingOptions)
     stops, draft = begin(loaded, request, n_beams)
     return grow(loaded, draft, stops, n_beams, length_penalty, request.max_tokens)
 

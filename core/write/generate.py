@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 
 import numpy as np
 import torch
@@ -165,25 +165,26 @@ class WritingRequest:
     cached: bool
 
     @classmethod
-    def of(cls, text: Texts | RawPrompt, options: Mapping[str, Any], show: int = 1) -> WritingRequest:
-        """Resolve the keyword arguments. Raises TypeError for an unknown one, and GenerationError for values out of range."""
-        rest = dict(options)
-        own, sampling = (
-            {field.name: rest.pop(field.name) for field in fields(kind) if field.name in rest}
-            for kind in (RawPrompt, Sampling)
+    def of(cls, text: Texts | RawPrompt, options: Mapping[str, Any], kind: type, show: int = 1) -> WritingRequest:
+        """Resolve the keyword arguments of `kind`, a TypedDict. Raises TypeError for an unknown one, and GenerationError for values out of
+        range."""
+        if unknown := options.keys() - get_type_hints(kind):
+            raise TypeError(
+                f"unexpected keyword argument {min(unknown)!r}; there are: {', '.join(get_type_hints(kind))}"
+            )
+        prompt, sampling = (
+            {field.name: options[field.name] for field in fields(record) if field.name in options}
+            for record in (RawPrompt, Sampling)
         )
-        if (own and isinstance(text, RawPrompt)) or (sampling and "sampling" in rest):
+        if (prompt and isinstance(text, RawPrompt)) or (sampling and "sampling" in options):
             raise TypeError("give a RawPrompt or a Sampling either as one object or as keyword arguments, not both")
-        request = cls(
-            prompt=text if isinstance(text, RawPrompt) else RawPrompt(text, **own),
-            sampling=rest.pop("sampling", None) or Sampling(**{"show": show, **sampling}),
-            max_tokens=resolve_max_tokens(rest.pop("max_tokens", None), rest.pop("max_new_tokens", None)),
-            stop=rest.pop("stop", None),
-            cached=rest.pop("cached", True),
+        return cls(
+            prompt=text if isinstance(text, RawPrompt) else RawPrompt(text, **prompt),
+            sampling=options.get("sampling") or Sampling(**{"show": show, **sampling}),
+            max_tokens=resolve_max_tokens(options.get("max_tokens"), options.get("max_new_tokens")),
+            stop=options.get("stop"),
+            cached=options.get("cached", True),
         )
-        if rest:
-            raise TypeError(f"unexpected keyword argument {next(iter(rest))!r}")
-        return request
 
 
 def stream(
@@ -213,7 +214,7 @@ def stream(
     Raises, before anything runs: GenerationError for settings out of range and models that cannot generate, TextError for
     prompts that cannot be read or are longer than the positions, TooLarge with the bytes needed and free.
     """
-    request = WritingRequest.of(text, options, show=5)
+    request = WritingRequest.of(text, options, StreamOptions, show=5)
     stops, draft = begin(loaded, request)
     return _steps(draft, request.sampling, request.max_tokens, stops)
 
@@ -222,9 +223,7 @@ def generate(
     loaded: Loaded, text: Texts | RawPrompt = None, **options: Unpack[SamplingOptions]
 ) -> tuple[Generation, ...]:
     """Return the finished text of stream(), one Generation for each text. Arguments and errors are those of stream(), without `show`."""
-    if "show" in options:
-        raise TypeError("generate() has no argument 'show'; stream() has")
-    request = WritingRequest.of(text, options)
+    request = WritingRequest.of(text, options, SamplingOptions)
     stops, draft = begin(loaded, request)
     written: list[list[Chosen]] = [[] for _ in range(draft.prompt.batch)]
     for step in _steps(draft, request.sampling, request.max_tokens, stops):

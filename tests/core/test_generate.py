@@ -23,7 +23,17 @@ from core.model.next_tokens import ANYTHING
 from core.model.rules import DistanceBias, MaskRule
 from core.plan import kv_cache
 from core.write.beams import beam_search, beam_steps
-from core.write.generate import GenerationStep, RawPrompt, Sampling, WritingRequest, begin, candidates, generate, stream
+from core.write.generate import (
+    GenerationStep,
+    RawPrompt,
+    Sampling,
+    WritingOptions,
+    WritingRequest,
+    begin,
+    candidates,
+    generate,
+    stream,
+)
 from tests.core.conftest import make_loaded
 from tests.core.published import PUBLISHED, VOCAB, reads_both_ways, reference
 from tests.thorough import part
@@ -195,7 +205,9 @@ def test_a_window_s_cache_lets_go_of_a_long_prompt() -> None:
 def test_what_will_be_written_has_its_room_from_the_beginning(n: int, most: int) -> None:
     """A cache that is made larger on the way holds twice as much for a while."""
     loaded = make_loaded(position="rotary", n_decoder_layers=2)
-    _, draft = begin(loaded, WritingRequest.of(RawPrompt(ids=prompt(n, vocab=20)), {"max_tokens": most}))
+    _, draft = begin(
+        loaded, WritingRequest.of(RawPrompt(ids=prompt(n, vocab=20)), {"max_tokens": most}, WritingOptions)
+    )
     draft.next_scores()
     assert draft.cache is not None
     held = draft.cache.layers[0].attn.k
@@ -373,6 +385,8 @@ def test_options_are_keywords_or_records() -> None:
             generate(loaded, ids=[3, 4, 5], **wrong)
     with pytest.raises(TypeError):
         generate(loaded, RawPrompt(ids=[3, 4, 5]), ids=[3])
+    with pytest.raises(TypeError, match="'temperature'"):
+        beam_search(loaded, ids=[3, 4, 5], temperature=1.0)
 
 
 def test_candidates() -> None:
