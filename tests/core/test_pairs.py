@@ -103,7 +103,9 @@ def test_three_tests_are_single_runs() -> None:
     one, two = (core.patch_heads(run, other, token=token) for token in (5, 7))
     assert found.patching is not None and abs(found.patching) > 1e-4
     assert one.after.logit is not None and two.after.logit is not None
-    assert found.patching == pytest.approx(float(one.after.logit[6, 0] - two.after.logit[6, 0]) - found.before, abs=1e-4)
+    assert found.patching == pytest.approx(
+        float(one.after.logit[6, 0] - two.after.logit[6, 0]) - found.before, abs=1e-4
+    )
     same = three_tests(run, run, (1, 2), logit_diff_between(run, other, 5, 7))
     assert same.patching == pytest.approx(0, abs=1e-5)
     assert three_tests(run, None, HEAD, logit_diff_between(run, other, 5, 7)).patching is None
