@@ -78,17 +78,17 @@ def report_parts(repeats: int) -> None:
     run, other = core.trace(loaded, MARY), core.trace(loaded, JOHN)
     (mary,), (john,) = loaded.tokens(" Mary").ids, loaded.tokens(" John").ids
     layers, n_heads = range(run.config.n_decoder_layers), run.config.n_heads
-    heads = [core.Part("head", layer, head) for layer in layers for head in range(n_heads)]
-    mlps = [core.Part("mlp", layer) for layer in layers]
-    words = [core.Part("resid", layer, token) for layer in layers for token in WORDS]
+    heads = [core.Component("head", layer, head) for layer in layers for head in range(n_heads)]
+    mlps = [core.Component("mlp", layer) for layer in layers]
+    words = [core.Component("resid", layer, token) for layer in layers for token in WORDS]
     late = [part for part in heads if part.layer in range(20, 30)]
 
-    def patch(parts: list[core.Part], to: Any = "other") -> Callable[[], object]:
-        return lambda: list(core.patch_parts(run, other, parts, (mary, john), to))
+    def patch(parts: list[core.Component], to: Any = "other") -> Callable[[], object]:
+        return lambda: list(core.patch_components(run, other, parts, (mary, john), to))
 
     works: tuple[tuple[str, Callable[[], object]], ...] = (
-        ("estimate", lambda: core.estimate_parts(run, other, mary, john)),
-        ("estimate of silence", lambda: core.estimate_parts(run, None, mary, john, "zero")),
+        ("estimate", lambda: core.attribution_patching(run, other, mary, john)),
+        ("estimate of silence", lambda: core.attribution_patching(run, None, mary, john, "zero")),
         (f"{len(late)} heads patched, layers 20 to 29", patch(late)),
         (f"{len(heads)} heads patched", patch(heads)),
         (f"{len(heads)} heads and {len(mlps)} MLPs patched", patch(heads + mlps)),

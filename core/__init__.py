@@ -63,12 +63,12 @@ from .run.trace import Trace, trace, trace_chat, trace_tokens
 from .run.wrapped import Wrapped, wrap
 from .service.engine import Engine
 from .sweep.ablations import HeadEffect, HeadEffects
-from .sweep.estimates import Estimates, estimate_parts, run_order
+from .sweep.estimates import AttributionEstimates, attribution_patching, run_order
 from .sweep.evidence import Evidence, three_tests
-from .sweep.leads import Lead, lead_between
+from .sweep.leads import LogitDiff, logit_diff_between
 from .sweep.pairs import Pair, PairShares, pairs_from, patch_pairs, read_pairs
-from .sweep.part import Part
-from .sweep.parts import PartAnswers, patch_parts
+from .sweep.part import Component
+from .sweep.parts import PatchResults, patch_components
 from .sweep.paths import PathEdge, patch_paths
 from .sweep.sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
 from .version import __version__
@@ -81,6 +81,7 @@ __all__ = [
     "AnswerChange",
     "AsPadding",
     "AttentionRecord",
+    "AttributionEstimates",
     "Batch",
     "Beam",
     "Busy",
@@ -88,6 +89,7 @@ __all__ = [
     "CheckpointError",
     "Classes",
     "Comparison",
+    "Component",
     "ConfigError",
     "Contribution",
     "Contributions",
@@ -96,7 +98,6 @@ __all__ = [
     "DropPositions",
     "EditMask",
     "Engine",
-    "Estimates",
     "Evidence",
     "Finding",
     "Generation",
@@ -106,10 +107,10 @@ __all__ = [
     "HeadEffects",
     "Intervention",
     "InterventionError",
-    "Lead",
     "LensLayer",
     "Link",
     "Loaded",
+    "LogitDiff",
     "MaskAfterSoftmax",
     "MaskFill",
     "ModelConfig",
@@ -120,8 +121,7 @@ __all__ = [
     "Outdated",
     "Pair",
     "PairShares",
-    "Part",
-    "PartAnswers",
+    "PatchResults",
     "PathEdge",
     "PositionRecord",
     "Predictions",
@@ -159,21 +159,21 @@ __all__ = [
     "__version__",
     "adds",
     "answer_change",
+    "attribution_patching",
     "beam_search",
     "beam_steps",
     "build",
     "capture",
     "compare",
-    "estimate_parts",
     "findings",
     "from_attentions",
     "from_cache",
     "generate",
     "hook_points",
     "hooked",
-    "lead_between",
     "link",
     "load",
+    "logit_diff_between",
     "looks",
     "looks_in",
     "measures",
@@ -181,9 +181,9 @@ __all__ = [
     "opening",
     "opening_look",
     "pairs_from",
+    "patch_components",
     "patch_heads",
     "patch_pairs",
-    "patch_parts",
     "patch_paths",
     "plan",
     "read_config",

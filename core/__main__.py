@@ -27,11 +27,11 @@ from .read import report
 from .run.prompt import said_by_user
 from .run.trace import trace, trace_chat
 from .screens import screens
-from .sweep import MOST_TOKENS, corpus
+from .sweep import MOST_TOKENS
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .sweep.atlas import Surveyed
+    from .sweep.atlas import SurveyResult
 
 COMMAND = "headlight"
 LOCALHOST = "localhost"
@@ -108,7 +108,7 @@ def _atlas(options: argparse.Namespace) -> None:
     if options.most is not None and options.most < 1:
         raise Refused(f"--first is {options.most}, but it is how many texts are run: 1 or more.")
     try:
-        from .sweep import atlas
+        from .sweep import atlas, corpus
     except ModuleNotFoundError as error:
         raise Refused(lacking("An atlas", "pyarrow", "atlas")) from error
 
@@ -121,11 +121,11 @@ def _atlas(options: argparse.Namespace) -> None:
     )
     print(f"{options.out}: {table.num_rows:,} rows, {len(texts):,} texts")
     if options.json:
-        summary = atlas.summary(table, texts, lambda text: atlas.as_read(loaded, text, options.tokens))
+        summary = atlas.summary(table, texts, lambda text: atlas.tokenized_text(loaded, text, options.tokens))
         options.json.write_text(json.dumps(summary, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
-def _on_ray(options: argparse.Namespace) -> Surveyed:
+def _on_ray(options: argparse.Namespace) -> SurveyResult:
     """Raises Refused."""
     if options.ray < 1:
         raise Refused(f"--ray is {options.ray}, but it is in how many processes the model is: 1 or more.")

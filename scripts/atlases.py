@@ -55,7 +55,7 @@ def main() -> None:
             Path(tempfile.gettempdir()) / f"{name}-atlas.parquet",
             progress=lambda done, total: print(f"\r{done:,} of {total:,}", end="", file=sys.stderr, flush=True),
         )
-        found = atlas.summary(table, texts, partial(atlas.as_read, loaded))
+        found = atlas.summary(table, texts, partial(atlas.tokenized_text, loaded))
         out = corpora.ROOT / "models" / name / ATLAS
         out.parent.mkdir(exist_ok=True)
         if name in EXAMPLES:

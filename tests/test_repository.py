@@ -32,10 +32,6 @@ LONG_SIGNATURES = {
     "core/plan/operations.py: decode": "a step of writing, by the words that plan() has for it",
     "core/plan/tracing.py: trace_shapes": "what is traced, by the words that plan() has for it",
     "core/run/trace.py: trace": "the first line of every notebook",
-    "core/sweep/sweeps.py: sweep_edges": "which looks are cut, each part of the place left out or named",
-    "core/write/beams.py: beam_steps": "the texts, as stream() takes them, and how wide the search is",
-    "core/write/generate.py: generate": "the words that stream() has for the same",
-    "core/write/generate.py: stream": "the texts and how each token is chosen, by the field's names for it",
 }
 # Signatures that are another project's, so that a notebook changes its import alone; tests/core/test_peers.py has each of them.
 PEERS = "core/peers/"

@@ -1,1 +1,1 @@
-"""Learning: tasks, the training loop, trainings to watch and those that ended, and what a missing mask leaks."""
+"""Training: toy tasks, the training loop, watched and stored runs, and effects of a missing mask."""

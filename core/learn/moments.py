@@ -1,24 +1,26 @@
-"""Where a run turns, each by a rule, and where one run is ahead of its twin by more than seeds differ."""
+"""Milestones of a training run, each found by a rule, and intervals in which one run leads its variant by more than seeds differ."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal, Protocol
 
 Kind = Literal["start", "plateau", "finds", "right", "back", "done"]
 
 WINDOW = 100  # steps of a plateau
-RISE = 40  # steps in which a head turns
-FOUND = 0.5  # of a head's attention: it has found what comes next
-RIGHT = 0.9  # of the letters
-LOOKS_BACK = 0.4  # of a head's attention at the end, without which no head looks back
+RISE = 40  # steps in which a head changes
+FOUND = 0.5  # share of a head's attention on the sources of the next symbol
+RIGHT = 0.9  # accuracy
+LOOKS_BACK = 0.4  # share of a head's attention on the previous position at the end, below which no head counts
 LEAST = 30  # steps of a lead
 
 
 class Seen(Protocol):
-    """The part of a Frame that a moment is read from."""
+    """The fields of a Frame that milestones are computed from."""
 
     @property
     def step(self) -> int: ...
@@ -34,7 +36,7 @@ class Seen(Protocol):
 
 @dataclass(frozen=True)
 class Moment:
-    """A step of a run. `since` is the step that it is told from; before and after are what the rule reads at both."""
+    """A milestone. `since` is the step it is compared with; before and after are the measured values at both."""
 
     kind: Kind
     step: int
@@ -47,7 +49,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Lead:
-    """Steps from which to which every seed of one side (0: the run as it is, 1: its twin) is ahead of every seed of the other."""
+    """Interval of steps in which every seed of one side (0: the run, 1: its twin) is ahead of every seed of the other."""
 
     side: int
     first: int
@@ -55,84 +57,88 @@ class Lead:
 
 
 def share_right(frame: Seen) -> float:
-    """Of the unseen letters, the mean over the places of the answer."""
+    """Mean accuracy on unseen problems over the places of the answer."""
     return sum(frame.given) / max(1, len(frame.given))
 
 
 def reached(frames: Sequence[Seen], share: float = RIGHT) -> int | None:
-    """The first step from which on the share of right letters stays this high; None where it never does."""
-    found = None
+    """The first step from which on the accuracy stays at least this high; None if there is none."""
+    step = None
     for frame in reversed(frames):
         if share_right(frame) < share:
             break
-        found = frame.step
-    return found
+        step = frame.step
+    return step
 
 
 def moments(frames: Sequence[Seen]) -> list[Moment]:
-    """The moments of a run that has ended, in the order of their steps. A run without such a head or step has no such moment."""
+    """The milestones of a finished run in the order of their steps. A milestone that does not occur is left out."""
     if len(frames) < 2:
         return []
     first, last = frames[0], frames[-1]
-    found = [Moment("start", first.step, first.step, first.loss or 0.0, first.loss or 0.0)]
-    found += [one for one in (_plateau(frames), _finds(frames), _right(frames), _back(frames)) if one is not None]
-    found.append(Moment("done", last.step, first.step, share_right(first), share_right(last)))
-    return sorted(found, key=lambda one: one.step)
+    found = [
+        Moment("start", first.step, first.step, first.loss or 0.0, first.loss or 0.0),
+        *(moment for rule in (_plateau, _finds, _right, _back) if (moment := rule(frames)) is not None),
+        Moment("done", last.step, first.step, share_right(first), share_right(last)),
+    ]
+    return sorted(found, key=lambda moment: moment.step)
 
 
 def leads(runs: Sequence[Mapping[int, float]], twins: Sequence[Mapping[int, float]]) -> list[Lead]:
-    """Leads of LEAST steps or more in the share of right letters by step, of as many seeds as there are.
+    """Leads of LEAST steps or more in accuracy by step, one mapping for each seed.
 
-    One seed on a side says nothing of how far seeds differ, so there is no lead without two of each.
+    One seed on a side gives no estimate of how much seeds differ, so a lead needs two of each.
     """
     if min(len(runs), len(twins)) < 2:
         return []
-    steps = sorted(set.intersection(*(set(one) for one in (*runs, *twins))))
+    steps = sorted(set.intersection(*(set(seed) for seed in (*runs, *twins))))
+    sides = [(step, _leading([seed[step] for seed in runs], [seed[step] for seed in twins])) for step in steps]
     found: list[Lead] = []
-    side, first, before = None, 0, 0
-    for step in [*steps, None]:
-        now = None
-        if step is not None:
-            ours, theirs = [one[step] for one in runs], [one[step] for one in twins]
-            now = 0 if min(ours) > max(theirs) else 1 if min(theirs) > max(ours) else None
-        if now != side:
-            if side is not None and before - first >= LEAST:
-                found.append(Lead(side, first, before))
-            side, first = now, step or 0
-        before = step or before
+    for side, group in groupby(sides, key=itemgetter(1)):
+        interval = [step for step, _ in group]
+        if side is not None and interval[-1] - interval[0] >= LEAST:
+            found.append(Lead(side, interval[0], interval[-1]))
     return found
 
 
+def _leading(ours: Sequence[float], theirs: Sequence[float]) -> int | None:
+    return 0 if min(ours) > max(theirs) else 1 if min(theirs) > max(ours) else None
+
+
 def _after(frames: Sequence[Seen], i: int, steps: int) -> int | None:
-    """The first frame so many steps after a frame."""
+    """Index of the first frame at least so many steps after a frame."""
     return next((j for j in range(i + 1, len(frames)) if frames[j].step - frames[i].step >= steps), None)
 
 
+def _before(frames: Sequence[Seen], i: int) -> Seen:
+    """The last frame at least RISE steps before a frame; the first if there is none."""
+    return next((frame for frame in reversed(frames[:i]) if frames[i].step - frame.step >= RISE), frames[0])
+
+
 def _plateau(frames: Sequence[Seen]) -> Moment | None:
-    """The steps before half are right in which the loss falls least."""
-    half = next((i for i, one in enumerate(frames) if share_right(one) >= 0.5), len(frames))
+    """The steps with the smallest fall of the loss, before an accuracy of one half."""
+    half = next((i for i, frame in enumerate(frames) if share_right(frame) >= 0.5), len(frames))
     best: tuple[float, Moment] | None = None
-    for i, one in enumerate(frames[:half]):
+    for i, frame in enumerate(frames[:half]):
         j = _after(frames, i, WINDOW)
-        if j is None or j >= half or one.step < WINDOW / 5:
+        if j is None or j >= half or frame.step < WINDOW / 5:
             continue
-        a, b = one.loss, frames[j].loss
+        a, b = frame.loss, frames[j].loss
         if a is None or b is None or not math.isfinite(a + b):
             continue
-        fall = (a - b) * WINDOW / (frames[j].step - one.step)
+        fall = (a - b) * WINDOW / (frames[j].step - frame.step)
         if best is None or fall < best[0]:
-            best = fall, Moment("plateau", frames[j].step, one.step, a, b)
+            best = fall, Moment("plateau", frames[j].step, frame.step, a, b)
     return best and best[1]
 
 
 def _finds(frames: Sequence[Seen]) -> Moment | None:
-    """The first head with half its attention on what comes next."""
-    for i, one in enumerate(frames):
-        value, layer, head = _largest(one.finds)
-        if value < FOUND:
-            continue
-        before = next((other for other in reversed(frames[:i]) if one.step - other.step >= RISE), frames[0])
-        return Moment("finds", one.step, before.step, before.finds[layer][head], value, layer, head)
+    """The first head with half of its attention on the sources of the next symbol."""
+    for i, frame in enumerate(frames):
+        value, layer, head = _largest(frame.finds)
+        if value >= FOUND:
+            before = _before(frames, i)
+            return Moment("finds", frame.step, before.step, before.finds[layer][head], value, layer, head)
     return None
 
 
@@ -140,28 +146,30 @@ def _right(frames: Sequence[Seen]) -> Moment | None:
     step = reached(frames)
     if step is None:
         return None
-    i = next(i for i, one in enumerate(frames) if one.step == step)
-    before = next((other for other in reversed(frames[:i]) if step - other.step >= RISE), frames[0])
+    i = next(i for i, frame in enumerate(frames) if frame.step == step)
+    before = _before(frames, i)
     return Moment("right", step, before.step, share_right(before), share_right(frames[i]))
 
 
 def _back(frames: Sequence[Seen]) -> Moment | None:
-    """The steepest rise of the head that ends highest on the place before."""
+    """The steepest rise of the head with the most attention on the previous position at the end."""
     value, layer, head = _largest(frames[-1].back)
     if value < LOOKS_BACK:
         return None
     best: tuple[float, Moment] | None = None
-    for i, one in enumerate(frames):
+    for i, frame in enumerate(frames):
         j = _after(frames, i, RISE)
         if j is None:
             break
-        a, b = one.back[layer][head], frames[j].back[layer][head]
-        rise = (b - a) / (frames[j].step - one.step)
+        a, b = frame.back[layer][head], frames[j].back[layer][head]
+        rise = (b - a) / (frames[j].step - frame.step)
         if best is None or rise > best[0]:
-            best = rise, Moment("back", frames[j].step, one.step, a, b, layer, head)
+            best = rise, Moment("back", frames[j].step, frame.step, a, b, layer, head)
     return best and best[1]
 
 
-def _largest(of: Sequence[Sequence[float]]) -> tuple[float, int, int]:
-    """(value, layer, head); -1 of nothing."""
-    return max(((x, layer, head) for layer, row in enumerate(of) for head, x in enumerate(row)), default=(-1.0, -1, -1))
+def _largest(rows: Sequence[Sequence[float]]) -> tuple[float, int, int]:
+    """(value, layer, head) of the largest value; -1 if there is none."""
+    return max(
+        ((x, layer, head) for layer, row in enumerate(rows) for head, x in enumerate(row)), default=(-1.0, -1, -1)
+    )

@@ -1,8 +1,8 @@
-"""Tiny problems whose solutions can be watched in attention: copy, reverse, sort, addition, induction, brackets.
+"""Toy tasks whose solutions are visible in attention: copy, reverse, sort, addition, induction, brackets.
 
-A problem is a short text such as "bca=", its one right answer a text as well ("abc" for sort), and every symbol is a token.
-The model reads `<s> b c a =` and writes `a b c </s>`. Which problems are held out follows from the problem itself, so no
-seed, size or order of drawing can let one of them into training.
+A problem is a short text such as "bca=", with exactly one right answer ("abc" for sort), and every symbol is a token. The model reads
+`<s> b c a =` and writes `a b c </s>`. Whether a problem is held out depends only on the problem itself, so no seed, size or sampling order
+can bring it into training.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ HELD_OUT_ONE_IN = 8
 
 @dataclass(frozen=True)
 class Task:
-    """draw() gives a problem, answer() its only right answer; problems with one key are on the same side of the split.
+    """draw() samples a problem, answer() returns its only right answer; problems with the same key are on the same side of the split.
 
-    sources() says for each symbol of the answer which symbols of the problem it follows from. With same_place the answer to
-    each symbol is to be written where that symbol stands, and not after the problem.
+    sources() returns, for each symbol of the answer, the symbols of the problem that it depends on. With same_place the answer to
+    each symbol is predicted at the position of that symbol, and not after the problem.
     """
 
     name: str
     title: str
     symbols: str
-    n_ctx: int  # the longest problem and its answer, with the marks of start and end
+    n_ctx: int  # the longest problem and its answer, including start and end tokens
     draw: Callable[[random.Random], str]
     answer: Callable[[str], str]
     key: Callable[[str], str]
@@ -54,17 +54,17 @@ class Task:
 
 
 def is_right(task: Task, problem: str, written: str) -> bool:
-    """Whether the answer is exact, symbol for symbol."""
+    """True if the answer matches exactly."""
     return written == task.answer(problem)
 
 
 def is_held_out(task: Task, problem: str) -> bool:
-    """One key in eight, chosen by its CRC-32."""
+    """True for one key in eight, selected by its CRC-32."""
     return zlib.crc32(f"{task.name}:{task.key(problem)}".encode()) % HELD_OUT_ONE_IN == 0
 
 
 def problems(task: Task, n: int, *, seed: int | str, held_out: bool = False) -> list[str]:
-    """n problems from one side of the split, the same ones for the same seed. A problem may come up more than once."""
+    """Sample n problems from one side of the split, the same for equal seeds. A problem may repeat."""
     rng = random.Random(f"{task.name} {held_out} {seed}")
     found: list[str] = []
     while len(found) < n:
@@ -75,10 +75,7 @@ def problems(task: Task, n: int, *, seed: int | str, held_out: bool = False) -> 
 
 
 def encode(task: Task, texts: Sequence[str]) -> Tensor:
-    """[text, pos]: problems with their answers as the model learns them, filled up on the right.
-
-    Raises Refused, naming the symbol, for a text that the task has no token for.
-    """
+    """Encode problems with their answers as ids [text, pos], right-padded. Raises Refused for a symbol that the task does not have."""
     number = {symbol: i for i, symbol in enumerate(task.vocabulary)}
     rows = []
     for text in texts:
@@ -90,9 +87,9 @@ def encode(task: Task, texts: Sequence[str]) -> Tensor:
 
 
 def problem_of(task: Task, typed: str) -> str:
-    """A typed problem, as the task writes it: spaces and a missing "=" make no difference.
+    """Normalise a typed problem: spaces and a missing "=" are ignored.
 
-    Raises Refused with a sentence that names the symbol or the rule, and gives an example.
+    Raises Refused with the invalid symbol or the rule, and an example.
     """
     text = "".join(typed.split())
     if task.symbols.endswith("="):
@@ -110,16 +107,16 @@ def problem_of(task: Task, typed: str) -> str:
 
 
 def sample(task: Task, n: int, *, seed: int | str, held_out: bool = False) -> tuple[Tensor, Tensor]:
-    """(ids [n, pos], counts [n, pos] bool): problems with their answers, and where the tokens stand that have to be known.
+    """Sample problems with their answers: (ids [n, pos], counts [n, pos] bool, True for the tokens in the loss).
 
-    Those are the answer and the end after it. The problem itself is random and cannot be predicted. Of a task whose
-    answers stand in the problems' own places the ids are the problems, and every symbol of them counts.
+    Those are the answer and the end token, since the problem is random. In a task with same_place the ids are the problems, and
+    every symbol counts.
     """
     return solved(task, problems(task, n, seed=seed, held_out=held_out))
 
 
 def solved(task: Task, chosen: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """The same of chosen problems. Raises Refused as encode() does."""
+    """sample() of given problems. Raises Refused as encode() does."""
     if task.same_place:
         ids = encode(task, chosen)
         return ids, ids >= len((PAD, START, END))
@@ -127,12 +124,12 @@ def solved(task: Task, chosen: Sequence[str]) -> tuple[Tensor, Tensor]:
     ids = encode(task, [problem + answer for problem, answer in zip(chosen, answers, strict=True)])
     places = torch.arange(ids.shape[1])
     first = torch.tensor([1 + len(problem) for problem in chosen])[:, None]  # after <s> and the problem
-    last = first + torch.tensor([len(answer) for answer in answers])[:, None]  # where </s> stands
+    last = first + torch.tensor([len(answer) for answer in answers])[:, None]  # the position of </s>
     return ids, (first <= places) & (places <= last)
 
 
 def tokenizer_for(task: Task) -> Tokenizer:
-    """One token a symbol, spaces skipped, <s> in front of every text."""
+    """One token per symbol, without spaces, and <s> before every text."""
     vocab = {symbol: i for i, symbol in enumerate(task.vocabulary)}
     tokenizer = Tokenizer(models.WordLevel(vocab))
     tokenizer.add_special_tokens([PAD, START, END])
@@ -146,7 +143,7 @@ def tokenizer_for(task: Task) -> Tokenizer:
     return tokenizer
 
 
-# what may be typed
+# Rules for typed problems.
 
 
 def _is_sum(bare: str) -> bool:
@@ -160,13 +157,10 @@ def _goes_on(bare: str) -> bool:
 
 
 def _is_open(bare: str) -> bool:
-    waiting: list[str] = []
-    for bracket in bare:
-        if bracket in PAIRS:
-            waiting.append(PAIRS[bracket])
-        elif not waiting or waiting.pop() != bracket:
-            return False
-    return bool(waiting)
+    try:
+        return bool(_open_places(bare))
+    except (IndexError, ValueError):
+        return False
 
 
 def _is_word(bare: str) -> bool:
@@ -190,7 +184,7 @@ RULES = {
 }
 
 
-# where answers come from
+# The sources of answers.
 
 
 def _in_order(problem: str) -> tuple[tuple[int, ...], ...]:
@@ -202,13 +196,13 @@ def _backwards(problem: str) -> tuple[tuple[int, ...], ...]:
 
 
 def _sorted_places(problem: str) -> tuple[tuple[int, ...], ...]:
-    """Equal letters in the order in which they stand."""
+    """Equal letters keep their order."""
     letters = problem.rstrip("=")
     return tuple((i,) for i in sorted(range(len(letters)), key=letters.__getitem__))
 
 
 def _columns(problem: str) -> tuple[tuple[int, ...], ...]:
-    """The two digits of each column; the last digit of a sum is a carry, which follows from the column before."""
+    """The two digits of each column; the last digit of a sum is a carry, which depends on the previous column."""
     other = problem.index("+") + 1
     columns = [(place, other + place) for place in (2, 1, 0)]
     return (*columns, columns[-1])
@@ -220,16 +214,21 @@ def _later(problem: str) -> tuple[tuple[int, ...], ...]:
 
 
 def _openers(problem: str) -> tuple[tuple[int, ...], ...]:
-    waiting: list[int] = []
-    for place, bracket in enumerate(problem.rstrip("=")):
+    return tuple((place,) for place in reversed(_open_places(problem.rstrip("="))))
+
+
+def _open_places(text: str) -> list[int]:
+    """The places of the brackets that are still open. Raises IndexError or ValueError for a text that is not well-formed."""
+    places: list[int] = []
+    for place, bracket in enumerate(text):
         if bracket in PAIRS:
-            waiting.append(place)
-        else:
-            waiting.pop()
-    return tuple((place,) for place in reversed(waiting))
+            places.append(place)
+        elif PAIRS[text[places.pop()]] != bracket:
+            raise ValueError(f"bracket {place} closes another kind")
+    return places
 
 
-# the six
+# The six tasks.
 
 
 def _letters(rng: random.Random) -> str:
@@ -237,27 +236,24 @@ def _letters(rng: random.Random) -> str:
 
 
 def _sum(problem: str) -> str:
-    """Least significant digit first, so that every carry is known when it is needed."""
+    """Least significant digit first, so that every carry is known in time."""
     one, other = problem.rstrip("=").split("+")
     return str(int(one) + int(other)).zfill(4)[::-1]
 
 
 def _numbers(rng: random.Random) -> str:
-    """Two numbers of two or three digits, each written with three."""
-
-    def number() -> int:
-        return rng.randint(10, 99) if rng.random() < 0.25 else rng.randint(100, 999)
-
-    return f"{number():03}+{number():03}="
+    """Two numbers of two or three digits, zero-padded to three."""
+    a, b = (rng.randint(10, 99) if rng.random() < 0.25 else rng.randint(100, 999) for _ in range(2))
+    return f"{a:03}+{b:03}="
 
 
 def _either_order(problem: str) -> str:
-    """a + b and b + a are one problem: else the held-out ones would be known from their mirror images."""
+    """a + b and b + a have one key, so that the mirror image of a held-out problem is not trained on."""
     return "+".join(sorted(problem.rstrip("=").split("+")))
 
 
 def _repeated(rng: random.Random) -> str:
-    """Different letters, a bar, and one of the letters from which to go on. No place tells which: only the letter does."""
+    """Different letters, a bar, and one of the letters, whose continuation is the answer. Only the letter identifies it, not a position."""
     letters = rng.sample(LETTERS, rng.randint(4, 12))
     return f"{''.join(letters)}|{rng.choice(letters[:-1])}"
 
@@ -268,7 +264,7 @@ def _continued(problem: str) -> str:
 
 
 def _open_brackets(rng: random.Random) -> str:
-    """The beginning of a well-formed text of brackets, with one at least still open and five at most."""
+    """The start of a well-formed bracket sequence, with one to five brackets open."""
     while True:
         text, waiting = "", []
         for _ in range(rng.randint(2, 12)):
@@ -283,13 +279,7 @@ def _open_brackets(rng: random.Random) -> str:
 
 
 def _closing(problem: str) -> str:
-    waiting: list[str] = []
-    for bracket in problem.rstrip("="):
-        if bracket in PAIRS:
-            waiting.append(PAIRS[bracket])
-        else:
-            waiting.pop()
-    return "".join(reversed(waiting))
+    return "".join(PAIRS[problem[place]] for (place,) in _openers(problem))
 
 
 def _itself(problem: str) -> str:
@@ -320,5 +310,5 @@ TASKS: dict[str, Task] = {
     )
 }
 
-# Each letter again where it stands: what a model can learn without looking anywhere. Only training before one's eyes has it.
+# Each letter at its own position, which a model can learn without attention. Only the Train screen has this task.
 ECHO = Task("echo", "Echo", LETTERS, 12, lambda rng: _letters(rng)[:-1], _itself, _itself, _in_order, same_place=True)

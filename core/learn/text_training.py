@@ -1,6 +1,6 @@
-"""text_run(): a small model that learns a visitor's own text, in about a minute, from its letters or from its word pieces.
+"""text_run(): training of a small model on a user's own text, by character or by word piece, in about a minute.
 
-Its numbers are measured on the last tenth of the text, from which it does not learn, and beside what counting would give there.
+Its losses are measured on the last tenth of the text, which is held out, next to those of n-gram baselines.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -32,24 +32,25 @@ Unit = Literal["letters", "pieces"]
 
 LEAST, MOST = 2_000, 1_000_000  # bytes of a text
 MOST_SIGNS = 256
-PIECES = 512  # of a tokenizer that is learnt with the text
+PIECES = 512  # vocabulary of a tokenizer trained on the text
 STEPS, SECONDS = 300, 60.0
 BATCH, LENGTH = 16, 96
 RATE, WARMUP = 6e-3, 40
-KEPT = 10  # one part in so many is kept aside
+KEPT = 10  # one tenth of the text is held out
 EVERY = 10  # steps between two frames
 SAMPLES = (0, 20, 50, 100, 200, 300)
 SAMPLE, TEMPERATURE = 60, 0.7
-WINDOWS = 32  # of the kept part, on which a frame is measured; and as many repeated strings
-REPEATED = 24  # signs of a string that comes twice
-SHOWN = 24  # tokens of the map
+WINDOWS = 32  # windows of the held-out part for the loss of a frame, and the same number of repeated strings
+REPEATED = 24  # tokens of a string that is repeated
+SHOWN = 24  # tokens of the attention map
 SMOOTHED = 0.1  # added to each count
 MOST_BYTES = 1 << 30
+SHAPE: dict[str, Any] = {"d_model": 96, "n_heads": 4, "d_ff": 384, "n_decoder_layers": 2}
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text and how it is read. Raises Refused at birth, with a sentence of what is allowed."""
+    """A text and its tokenization. Raises Refused for an unsuitable text, with the allowed range."""
 
     text: str
     unit: Unit = "letters"
@@ -70,7 +71,7 @@ class Text:
 
     @cached_property
     def signs(self) -> tuple[str, ...]:
-        """By id, of letters."""
+        """The characters by token id."""
         return tuple(sorted(set(self.text)))
 
     @cached_property
@@ -87,7 +88,7 @@ class Text:
 
     @property
     def n_tokens(self) -> int:
-        """Different ones."""
+        """Vocabulary size."""
         return len(self.signs) if self.tokenizer is None else self.tokenizer.get_vocab_size()
 
     def ids(self, text: str) -> list[int]:
@@ -104,25 +105,17 @@ class Text:
 
     @cached_property
     def prompt(self) -> str:
-        """The beginning of its samples: the word of four letters or more that comes most often, or its first signs."""
+        """The start of its samples: the most frequent word of at least four letters, or the first characters."""
         words = Counter(re.findall(r"[^\W\d_]{4,12}", self.learnt))
         return f"{words.most_common(1)[0][0]} " if words else self.learnt[:6]
 
     @property
     def config(self) -> ModelConfig:
-        return ModelConfig(
-            vocab_size=self.n_tokens,
-            d_model=96,
-            n_heads=4,
-            d_ff=384,
-            n_decoder_layers=2,
-            n_ctx=LENGTH,
-            position="rotary",
-        )
+        return ModelConfig(vocab_size=self.n_tokens, **SHAPE, n_ctx=LENGTH, position="rotary")
 
     @property
     def reader(self) -> Tokenizer:
-        """The tokenizer that a model of this text has in its folder: one sign a token, or the pieces."""
+        """The tokenizer saved with a model of this text: one character per token, or word pieces."""
         if self.tokenizer is not None:
             return self.tokenizer
         reader = Tokenizer(models.WordLevel({sign: i for i, sign in enumerate(self.signs)}))
@@ -133,16 +126,16 @@ class Text:
 
 @dataclass(frozen=True)
 class Baselines:
-    """Losses on the kept part, in nats a token, of guesses that need no model."""
+    """Losses of models without parameters on the held-out part, in nats per token."""
 
-    blind: float
-    counts: float  # how often each token comes
-    pairs: float  # what comes after which
+    blind: float  # uniform
+    counts: float  # unigram
+    pairs: float  # bigram
 
 
 @dataclass(frozen=True)
 class TextPoint:
-    """One step: its loss, and the seconds of training so far."""
+    """One step: its loss, and the training time so far."""
 
     step: int
     loss: float
@@ -151,66 +144,65 @@ class TextPoint:
 
 @dataclass(frozen=True, eq=False)
 class TextFrame:
-    """The measures and the state of one step."""
+    """Measures and state of one step."""
 
     step: int
     seconds: float
-    loss: float  # on the kept part
-    back: tuple[tuple[float, ...], ...]  # [layer][head]: mean weight on the token before, there
-    repeat: tuple[tuple[float, ...], ...]  # on what came next when this came before, in random strings that come twice
-    pattern: Tensor  # [layer, head, query, key] of the first tokens of the kept part
+    loss: float  # on the held-out part
+    back: tuple[tuple[float, ...], ...]  # [layer][head]: mean weight on the previous token, there
+    repeat: tuple[
+        tuple[float, ...], ...
+    ]  # induction score: weight on the token after an earlier copy, in repeated random strings
+    pattern: Tensor  # [layer, head, query, key] of the first tokens of the held-out part
     tokens: tuple[str, ...]  # of the pattern
-    sample: str  # what it writes after Text.prompt, with the same draws each time; "" where it was not let write
-    weights: State  # from which a run continues
+    sample: str  # continuation of Text.prompt, with the same random numbers each time; "" if not sampled
+    weights: State  # from which a run can continue
 
 
 def bytes_needed(of: Text) -> int:
-    """Memory of a run, about: weights, gradients and two moments, activations that a step keeps, and the tokens of the text."""
-    config = ModelConfig(
-        vocab_size=len(set(of.text)) if of.unit == "letters" else PIECES,
-        d_model=96, n_heads=4, d_ff=384, n_decoder_layers=2,
-    )  # fmt: skip
+    """Approximate memory of a run: weights, gradients and two moments, activations of a step, and the tokens of the text."""
+    config = ModelConfig(vocab_size=len(set(of.text)) if of.unit == "letters" else PIECES, **SHAPE)
     weights = config.vocab_size * 96 + 2 * (4 * 96 * 97 + 2 * 96 * 384 + 384 + 5 * 96) + 2 * 96
     tokens = BATCH * LENGTH
-    kept = tokens * (config.vocab_size * 3 + 2 * (16 * 96 + 3 * 384 + 3 * 4 * LENGTH))
-    return 4 * (4 * weights + kept) + 8 * len(of.text)
+    activations = tokens * (config.vocab_size * 3 + 2 * (16 * 96 + 3 * 384 + 3 * 4 * LENGTH))
+    return 4 * (4 * weights + activations) + 8 * len(of.text)
 
 
 def baselines(of: Text) -> Baselines:
-    """Counted on the learnt part, each count SMOOTHED, and measured on the kept one."""
+    """Count on the training part, with SMOOTHED added to each count, and measure on the held-out part."""
     n = of.n_tokens
     learnt, kept = (torch.tensor(of.ids(text)) for text in (of.learnt, of.kept))
     single = torch.bincount(learnt, minlength=n).float() + SMOOTHED
     pairs = torch.bincount(learnt[:-1] * n + learnt[1:], minlength=n * n).view(n, n).float() + SMOOTHED
-    counts = -(single / single.sum()).log()[kept].mean()
-    after = -(pairs / pairs.sum(1, keepdim=True)).log()[kept[:-1], kept[1:]].mean()
-    return Baselines(math.log(n), float(counts), float(after))
+    unigram = -(single / single.sum()).log()[kept].mean()
+    bigram = -(pairs / pairs.sum(1, keepdim=True)).log()[kept[:-1], kept[1:]].mean()
+    return Baselines(math.log(n), float(unigram), float(bigram))
 
 
 def text_run(
     of: Text, seconds: float = SECONDS, steps: int = STEPS, start: State | None = None
 ) -> Iterator[TextPoint | TextFrame]:
-    """Points and frames in the order of their steps, until so many steps are done or so many seconds of training are over.
+    """Yield points and frames in the order of their steps, until `steps` steps or `seconds` of training are over.
 
-    The last frame is of the last step, and holds the state from which a second run continues. A caller that has enough takes no more.
+    The last frame is that of the last step, with the state from which a second run can continue. To stop early, stop reading.
     """
     model = build(of.config, of.seed).model
     recipe = recipe_of(of, steps)
     optimiser = make_optimiser(model, recipe)
-    measured = _Measured(of)
+    evaluation = _Evaluation(of)
     ids = torch.tensor(of.ids(of.learnt))
     if start is None:
-        yield measured.frame(model, optimiser, 0, 0.0)
-    spent, begun = 0.0, time.perf_counter()
+        yield evaluation.frame(model, optimiser, 0, 0.0)
+    spent, resumed = 0.0, time.perf_counter()
     for done in train(model, lambda step: batch(of, ids, step), recipe, start=start, optimiser=optimiser):
-        spent += time.perf_counter() - begun
+        spent += time.perf_counter() - resumed
         yield TextPoint(done.step, done.loss, spent)
         is_last = done.step == steps or spent >= seconds
         if is_last or done.step % EVERY == 0 or done.step in SAMPLES:
-            yield measured.frame(model, optimiser, done.step, spent, writes=is_last or done.step in SAMPLES)
+            yield evaluation.frame(model, optimiser, done.step, spent, writes=is_last or done.step in SAMPLES)
         if is_last:
             return
-        begun = time.perf_counter()
+        resumed = time.perf_counter()
 
 
 def recipe_of(of: Text, steps: int) -> Recipe:
@@ -218,16 +210,16 @@ def recipe_of(of: Text, steps: int) -> Recipe:
 
 
 def batch(of: Text, ids: Tensor, step: int) -> Batch:
-    """Pieces of the learnt part, from places that follow from the seed and the step."""
-    drawn = torch.Generator().manual_seed(of.seed * 1_000_003 + step)
+    """Windows of the training part, at positions that depend on the seed and the step."""
+    generator = torch.Generator().manual_seed(of.seed * 1_000_003 + step)
     length = min(LENGTH, len(ids) - 2)
-    starts = torch.randint(len(ids) - length - 1, (BATCH,), generator=drawn)
+    starts = torch.randint(len(ids) - length - 1, (BATCH,), generator=generator)
     rows = torch.stack([ids[i : i + length + 1] for i in starts.tolist()])
     return Batch(rows, torch.ones_like(rows, dtype=torch.bool))
 
 
-class _Measured:
-    """The pieces of a text on which its frames are measured."""
+class _Evaluation:
+    """The parts of a text on which its frames are evaluated."""
 
     def __init__(self, of: Text) -> None:
         self.of = of
@@ -236,8 +228,8 @@ class _Measured:
         last = len(kept) - self.length - 1
         starts = [round(i * last / (WINDOWS - 1)) for i in range(WINDOWS)]
         self.windows = torch.stack([kept[i : i + self.length + 1] for i in starts])
-        drawn = torch.Generator().manual_seed(of.seed)
-        once = torch.randint(of.n_tokens, (WINDOWS, REPEATED), generator=drawn)
+        generator = torch.Generator().manual_seed(of.seed)
+        once = torch.randint(of.n_tokens, (WINDOWS, REPEATED), generator=generator)
         self.twice = torch.cat([once, once], 1)
 
     @torch.inference_mode()
@@ -249,7 +241,7 @@ class _Measured:
         loss = F.cross_entropy(model.head(x).flatten(0, 1), self.windows[:, 1:].flatten())
         twice, _ = _patterns(model, self.twice)
         back = seen.diagonal(-1, -2, -1).mean((0, -1))
-        # A token of the second time looks at what came after it the first time.
+        # Weight of a token of the repetition on the token after its first occurrence.
         repeat = twice.diagonal(1 - REPEATED, -2, -1)[..., 1:].mean((0, -1))
         state = State(step, {name: t.clone() for name, t in state_of(model, optimiser).items()})
         n = min(SHOWN, self.length)
@@ -267,33 +259,27 @@ class _Measured:
 
 
 def _patterns(model: Transformer, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """(weights [text, layer, head, query, key], the stream after the last layer)."""
+    """Return (weights [text, layer, head, query, key], the residual stream after the last layer)."""
     assert model.decoder is not None
-    found: dict[int, Tensor] = {}
-
-    def keep(layer: int) -> Hook:
-        def hook(x: Tensor) -> None:
-            found[layer] = x
-
-        return hook
-
-    layers = range(len(model.decoder.blocks))
-    with hooked(model, {f"decoder.blocks.{i}.attn.hook_pattern": keep(i) for i in layers}):
+    points = [f"decoder.blocks.{i}.attn.hook_pattern" for i in range(len(model.decoder.blocks))]
+    seen: dict[str, Tensor] = {}
+    hooks: dict[str, Hook] = {point: partial(seen.__setitem__, point) for point in points}
+    with hooked(model, hooks):
         x = model.last_residual(ids)
-    return torch.stack([found[i] for i in layers], 1), x
+    return torch.stack([seen[point] for point in points], 1), x
 
 
 @torch.inference_mode()
 def write(of: Text, model: Transformer, n: int = SAMPLE) -> str:
-    """A sample of a model after the prompt: drawn at TEMPERATURE, from the same draws for every model."""
+    """Sample after the prompt at TEMPERATURE, with the same random numbers for every model."""
     assert model.head is not None
-    drawn = torch.Generator().manual_seed(of.seed)
+    generator = torch.Generator().manual_seed(of.seed)
     ids = of.ids(of.prompt)
-    begun = len(ids)
+    n_prompt = len(ids)
     for _ in range(n):
         logits = model.head(model.last_residual(torch.tensor([ids[-LENGTH:]]))[0, -1])
-        ids.append(int(torch.multinomial((logits / TEMPERATURE).softmax(-1), 1, generator=drawn)))
-    return of.read(ids[begun:])
+        ids.append(int(torch.multinomial((logits / TEMPERATURE).softmax(-1), 1, generator=generator)))
+    return of.read(ids[n_prompt:])
 
 
 def restored(of: Text, state: State) -> Transformer:
@@ -304,20 +290,20 @@ def restored(of: Text, state: State) -> Transformer:
     return model
 
 
-# the model of a text among others
+# The model of a text in the list of models.
 
 NAME = re.compile(r"trained-text-([a-z2-7]{12})", re.ASCII)
 TITLE = re.compile(r"Trained text ([a-z2-7]{12})", re.ASCII)
 
 
 def key_of(name: str) -> str | None:
-    """The key of a model by its id or its title, as described() gives them; None for any other."""
+    """Parse the key of a model from its id or title, as in described(); None for any other."""
     found = NAME.fullmatch(name) or TITLE.fullmatch(name)
     return None if found is None else found[1]
 
 
 def described(key: str) -> ModelSpec:
-    """The model of a visitor's text, as far as its key says anything of it: of its text, nothing."""
+    """Describe the model of a user's text by its key. The description contains nothing of the text."""
     return ModelSpec(
         id=f"trained-text-{key}",
         title=f"Trained text {key}",
@@ -332,7 +318,7 @@ def described(key: str) -> ModelSpec:
 def opened(
     of: Text, state: State, key: str, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
 ) -> Loaded:
-    """The model of a frame with its tokenizer, as load() gives a shipped one."""
+    """The model of a frame with its tokenizer, as from load()."""
     made = build(of.config, of.seed)
     return replace(
         made,
@@ -345,7 +331,7 @@ def opened(
 
 
 def archive(of: Text, state: State, loss: float) -> bytes:
-    """A zip of the model of a frame, which core.load reads unpacked: config, weights, tokenizer, recipe, card. The text is not in it."""
+    """A zip of the model of a frame without its text: config, weights, tokenizer, recipe, card. Unpacked, core.load() reads it."""
     recipe = {"step": state.step, "batch": BATCH, "length": LENGTH, "unit": of.unit, **asdict(recipe_of(of, STEPS))}
     card = (
         f"# A text of {len(of.text):,} characters, step {state.step}\n\n"

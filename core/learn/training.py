@@ -1,7 +1,7 @@
-"""train(): one loop for every model that is trained here, which yields each step so that an interface can draw it.
+"""train(): the training loop of every model trained here. It yields each step, so that a caller can draw it.
 
-A step depends on the weights, the optimiser's moments, and its own number: the batch, the dropout and the learning rate
-all follow from the number. So a run that was stopped goes on to the very same weights, bit for bit on the same machine.
+A step depends only on the weights, the optimiser's moments, and its number: batch, dropout and learning rate all follow from the number. So
+a resumed run reaches the same weights, bit for bit on the same machine.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ DROPPED = ("hook_attn_out", "hook_cross_out", "hook_mlp_out", "hook_embed")
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How to train: everything a run depends on beside the model and the batches. Raises ConfigError at birth."""
+    """Hyperparameters: everything a run depends on except the model and the batches. Raises ConfigError for values out of range."""
 
     steps: int
     learning_rate: float = 1e-3  # at the end of the warm-up
-    warmup: int = 100  # steps in which it rises from 0, linearly
-    final_share: float = 0.1  # of learning_rate, where the cosine ends
-    weight_decay: float = 0.1  # of matrices and tables; never of biases and norms
+    warmup: int = 100  # steps of the linear warm-up from 0
+    final_share: float = 0.1  # of learning_rate, at the end of the cosine
+    weight_decay: float = 0.1  # of matrices and tables, not of biases and norms
     beta1: float = 0.9
     beta2: float = 0.98
-    clip: float = 1.0  # the longest gradient, over all parameters together
+    clip: float = 1.0  # maximum norm of the gradient over all parameters
     dropout: float = 0.0
     label_smoothing: float = 0.0
-    mixed: bool = True  # matrices multiplied in bfloat16 where the hardware does; weights and moments stay float32
+    mixed: bool = True  # matrix products in bfloat16 if the hardware supports it; weights and moments stay float32
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -70,11 +70,10 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """ids [batch, pos] to be learnt where counts [batch, pos] is True; padding goes on the right.
+    """Token ids [batch, pos], right-padded; the loss is on tokens where counts [batch, pos] is True.
 
-    Encoder–decoders read source [batch, pos], real where source_keep is True; ids are then the decoder's. What is to be
-    written at a place is the next token, or where `targets` [batch, pos] are given, the one that they have for that place;
-    counts then says of which places.
+    Encoder–decoders read source [batch, pos], with the attention mask source_keep; ids are then the decoder's. The target of a position is the
+    next token, or the token of `targets` [batch, pos] at the same position if they are given; counts then refers to those.
     """
 
     ids: Tensor
@@ -93,19 +92,19 @@ class Batch:
 
 @dataclass(frozen=True)
 class TrainStep:
-    """After `step` updates. loss in nats per token and accuracy (share of tokens) are those of the batch just learnt from."""
+    """State after `step` updates. loss (nats per token) and accuracy (share of tokens) are those of the last batch."""
 
     step: int
     loss: float
     accuracy: float
     learning_rate: float
-    seconds: float  # since the first step, pauses between runs left out
-    gradient: float = 0.0  # length over all parameters, before it was clipped
+    seconds: float  # since the first step, without pauses between runs
+    gradient: float = 0.0  # norm over all parameters, before clipping
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """State that the next step depends on: the number of steps so far, the weights, and the optimiser's moments, by name."""
+    """State of a run: the number of steps so far, and the weights and the optimiser's moments by name."""
 
     step: int
     tensors: Mapping[str, Tensor]
@@ -123,19 +122,17 @@ def train(
     hooks: Mapping[str, Hook] | None = None,
     optimiser: torch.optim.Optimizer | None = None,
 ) -> Iterator[TrainStep]:
-    """Train in place, yielding every step; batches(step) gives the batch of step 0, 1, 2, ...
+    """Train in place, and yield every step; batches(step) returns the batch of step 0, 1, 2, ...
 
     AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101), linear warm-up and cosine (2017, arXiv:1608.03983), gradients
-    clipped to a length. With a folder the state is saved there every save_every steps and at the end, and a run finds
-    what an earlier one left and goes on after it. Between two steps the model is as `step` updates made it, and may be
-    saved or looked at. Afterwards it is frozen again.
+    clipped by norm. With a folder the state is saved there every save_every steps and at the end, and a run resumes from a saved state.
+    Between two steps the model may be saved or evaluated. Afterwards its weights are frozen again.
 
-    `interventions` are in place in every step, so that the model learns with them, and so are `hooks` of one's own. A run that
-    begins at the `start` of another goes on from its weights and moments, and its first step has the next number. A caller that
-    brings the `optimiser`, from make_optimiser(), can take state_of() it between two steps.
+    `interventions` and `hooks` apply to every step. A run with a `start` continues from the weights and moments of another, and its first
+    step has the next number. A caller that passes the `optimiser`, from make_optimiser(), can take state_of() between two steps.
 
     Raises ConfigError if the model has no head, CheckpointError if the folder holds the state of another model or recipe,
-    InterventionError for an edit that this model has no place for.
+    InterventionError for an edit that does not fit this model.
     """
     if model.head is None or model.decoder is None:
         raise ConfigError(
@@ -154,7 +151,7 @@ def train(
 
 @dataclass(frozen=True, eq=False)
 class _Training:
-    """A training before it goes on: what learns, from what and how, and how far earlier runs have brought it."""
+    """Arguments of the loop, and the progress of earlier runs."""
 
     model: Transformer
     batches: Callable[[int], Batch]
@@ -182,7 +179,7 @@ def _loop(training: _Training, folder: Path | None, save_every: int) -> Iterator
         step += 1
         seconds = time.perf_counter() - start
         yield TrainStep(step, loss, accuracy, rate, seconds, gradient)
-        # Last of all, so that whatever the caller makes of a step is there before the run counts as being past it.
+        # Saved after the yield, so that the caller has handled a step before the saved state counts it.
         if folder is not None and (step == recipe.steps or (save_every and step % save_every == 0)):
             keep_state(folder, model, optimiser, recipe, step, seconds)
 
@@ -190,7 +187,7 @@ def _loop(training: _Training, folder: Path | None, save_every: int) -> Iterator
 def learn(
     model: Transformer, batch: Batch, recipe: Recipe, optimiser: torch.optim.Optimizer, step: int
 ) -> tuple[float, float, float]:
-    """One update. Returns the loss in nats per counted token, the share of them that were the likeliest, and the gradient's length."""
+    """Make one update. Returns the loss in nats per counted token, the accuracy, and the gradient norm."""
     device = batch.ids.device
     mixed = recipe.mixed and multiplies_bfloat16(device)
     precision = torch.autocast(device.type, torch.bfloat16) if mixed else nullcontext()
@@ -207,21 +204,21 @@ def learn(
 
 
 def gradient_lengths(model: Transformer, done: TrainStep, recipe: Recipe) -> tuple[float, ...]:
-    """How long the gradient of the step just done was in each layer of the decoder, before it was clipped."""
+    """Gradient norm of the last step in each layer of the decoder, before clipping."""
     assert model.decoder is not None
-    longer = max(1.0, done.gradient / recipe.clip)
-    found = []
+    scale = max(1.0, done.gradient / recipe.clip)  # undoes the clipping
+    lengths = []
     for block in model.decoder.blocks:
         squares = sum(float(p.grad.square().sum()) for p in block.parameters() if p.grad is not None)
-        found.append(math.sqrt(squares) * longer)
-    return tuple(found)
+        lengths.append(math.sqrt(squares) * scale)
+    return tuple(lengths)
 
 
 class PlainAttention(TorchFunctionMode):
-    """Has attention computed by PyTorch's kernel of plain steps, in the thread that enters it and in no other.
+    """Context in which attention uses PyTorch's math kernel, only in the thread that enters it.
 
-    On a CPU the fused kernel's backward pass takes several times as long at training lengths. `sdpa_kernel` asks for the
-    same kernel, and the bits are the same, but it asks for every thread of the process.
+    On a CPU the backward pass of the fused kernel takes several times as long at training lengths. `sdpa_kernel` selects the
+    same kernel, with the same bits, but for all threads of the process.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
@@ -231,7 +228,7 @@ class PlainAttention(TorchFunctionMode):
 
 
 def plain_attention(call: FusedCall) -> Tensor:
-    """What F.scaled_dot_product_attention gives, without its choice of kernels; the formats are those of autocast."""
+    """F.scaled_dot_product_attention with the math kernel, in the dtypes of autocast."""
     q, k, v, attn_mask, dropout, is_causal, scale, enable_gqa = call
     device = q.device.type
     if torch.is_autocast_enabled(device):
@@ -245,9 +242,9 @@ def plain_attention(call: FusedCall) -> Tensor:
 
 
 def predicted(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
-    """(logits [token, vocab], targets [token]) of the tokens that count, each seen from the place before it.
+    """Return (logits [token, vocab], targets [token]) of the counted tokens, each predicted from the position before it.
 
-    Padding on the right needs no mask in a causal stack: nothing that counts looks at it.
+    Right padding needs no mask in a causal stack, because no counted token attends to it.
     """
     assert model.head is not None
     if batch.targets is not None:
@@ -263,7 +260,7 @@ def predicted(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
 
 @torch.inference_mode()
 def evaluate(model: Transformer, batches: Iterable[Batch]) -> tuple[float, float]:
-    """(loss in nats per counted token, share of them that were the likeliest), over all batches; nothing is learnt."""
+    """Return (loss in nats per counted token, accuracy) over all batches, without training."""
     device = next(model.parameters()).device
     loss, right, n = 0.0, 0, 0
     for batch in batches:
@@ -275,7 +272,7 @@ def evaluate(model: Transformer, batches: Iterable[Batch]) -> tuple[float, float
 
 
 def learning_rate(step: int, recipe: Recipe) -> float:
-    """For the update that follows `step` others: up in a line, then down along half a cosine."""
+    """Learning rate of update `step`, from 0: linear warm-up, then a cosine."""
     if step < recipe.warmup:
         return recipe.learning_rate * (step + 1) / recipe.warmup
     done = (step - recipe.warmup) / max(1, recipe.steps - recipe.warmup)
@@ -284,18 +281,18 @@ def learning_rate(step: int, recipe: Recipe) -> float:
 
 
 def make_optimiser(model: Transformer, recipe: Recipe) -> torch.optim.Optimizer:
-    """AdamW that decays what multiplies, and leaves alone what shifts and scales (as GPT-3 and nanoGPT do)."""
+    """AdamW with weight decay only on matrices and tables, as in GPT-3 and nanoGPT."""
     parameters = list(model.parameters())
     groups = [
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": recipe.weight_decay},
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
-    groups = [group for group in groups if group["params"]]  # a model of RMS norms without biases has few of the second
+    groups = [group for group in groups if group["params"]]  # a group may be empty
     return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(recipe.beta1, recipe.beta2))
 
 
 def dropout_hooks(model: Transformer, recipe: Recipe, device: torch.device, step: int) -> dict[str, Hook]:
-    """Dropout as hooks of the run, so that the model that ships has no part that only training uses."""
+    """Dropout as hooks, so that a shipped model has no modules used only in training."""
     if not recipe.dropout:
         return {}
     generator = torch.Generator(device).manual_seed(recipe.seed * 1_000_003 + step)
@@ -307,11 +304,11 @@ def dropout_hooks(model: Transformer, recipe: Recipe, device: torch.device, step
     return {name: drop for name in hook_points(model) if name.endswith(DROPPED)}
 
 
-# progress
+# Progress.
 
 
 def eta(done: TrainStep, steps: int) -> float:
-    """Seconds until the last of so many steps, at the pace so far."""
+    """Estimated seconds until step `steps`, at the average pace."""
     return done.seconds / done.step * (steps - done.step)
 
 
@@ -329,13 +326,13 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-# what a run leaves for the next one: numbers as safetensors, words as JSON, never a pickle
+# Saved state: numbers as safetensors, the rest as JSON, never a pickle.
 
 
 def keep_state(
     folder: Path, model: Transformer, optimiser: torch.optim.Optimizer, recipe: Recipe, step: int, seconds: float
 ) -> None:
-    """Weights, moments and the step. The JSON file names the tensors' file and is written last: it decides what counts."""
+    """Save weights, moments and the step. The JSON file names the tensor file and is written last, so that a partial save is ignored."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors = state_of(model, optimiser)
     file = f"training-{step:08}.safetensors"
@@ -354,7 +351,7 @@ def keep_state(
 
 
 def restore(folder: Path, model: Transformer, optimiser: torch.optim.Optimizer, recipe: Recipe) -> tuple[int, float]:
-    """(step, seconds) of the state in the folder, put into the model and the optimiser; (0, 0.0) where there is none.
+    """Load the state of the folder into the model and the optimiser. Returns (step, seconds); (0, 0.0) if there is none.
 
     Raises CheckpointError if it belongs to another model or recipe, or is damaged.
     """
@@ -379,7 +376,7 @@ def restore(folder: Path, model: Transformer, optimiser: torch.optim.Optimizer, 
 
 
 def state_of(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Weights and moments by name, on the CPU. They share memory with the model's where that is there: clone what is to stay."""
+    """Weights and moments by name, on the CPU. They may share memory with the model: clone them to keep them."""
     names = dict_of_names(model)
     tensors = {f"model.{name}": p.detach().cpu().contiguous() for name, p in names.items()}
     for name, p in names.items():
@@ -389,41 +386,41 @@ def state_of(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, 
 
 
 def put_state(model: Transformer, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], what: str) -> None:
-    """Put what state_of() gave into a model and its optimiser. Raises CheckpointError, which begins with `what` they are."""
+    """Load state_of() into a model and its optimiser. Raises CheckpointError; `what` describes the state in its message."""
     with torch.no_grad():
         for name, parameter in dict_of_names(model).items():
             if f"model.{name}" not in tensors or tensors[f"model.{name}"].shape != parameter.shape:
                 raise CheckpointError(f"{what} holds no {name} of the right shape. Remove the folder to start anew.")
             parameter.copy_(tensors[f"model.{name}"])
-            found = {
+            moments = {
                 moment: tensors[f"optimiser.{moment}.{name}"]
                 for moment in ("step", "exp_avg", "exp_avg_sq")
                 if f"optimiser.{moment}.{name}" in tensors
             }
             # AdamW counts its steps on the CPU, wherever the weights are.
             optimiser.state[parameter] = {
-                k: v.clone() if k == "step" else v.to(parameter.device, copy=True) for k, v in found.items()
+                k: v.clone() if k == "step" else v.to(parameter.device, copy=True) for k, v in moments.items()
             }
 
 
 def dict_of_names(model: Transformer) -> dict[str, torch.nn.Parameter]:
-    """Every parameter by the first of its names."""
+    """Every parameter by its first name."""
     return dict(model.named_parameters())
 
 
 def _as_json(model: Transformer) -> object:
-    """The model's config as it looks when it comes back from a file: tuples are lists there."""
+    """The model's config as read back from JSON, with lists for tuples."""
     return json.loads(json.dumps(config_values(model.config)))
 
 
-# text
+# Tokenizer.
 
 
 def train_bpe(texts: Iterable[str], vocab_size: int, *, special: Sequence[str] = ("<pad>", "<s>", "</s>")) -> Tokenizer:
-    """A byte-level BPE tokenizer (Sennrich et al. 2016; Radford et al. 2019, §2.2) that reads any text without <unk>.
+    """Train a byte-level BPE tokenizer (Sennrich et al. 2016; Radford et al. 2019, §2.2), which reads any text without <unk>.
 
-    `special` get the first ids, in this order; 256 bytes follow, then merges up to vocab_size. A file may hold fewer where
-    the texts offer no more. Raises ConfigError if vocab_size has no room for the bytes.
+    `special` have the first ids, in this order; then come 256 bytes, then merges up to vocab_size, or fewer if the texts have
+    no more. Raises ConfigError if vocab_size is too small for the bytes.
     """
     least = 256 + len(special)
     if vocab_size < least:

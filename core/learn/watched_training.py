@@ -1,7 +1,7 @@
-"""run(): training that is watched. A run follows from its description alone, and every frame holds what a picture of it needs.
+"""run(): training of a small model on a toy task, with frames for the Train screen. A run is determined by its Spec.
 
-A twin has the same first weights where its shape allows it, the same batches, and one thing changed (Spec.twin). The sizes and the
-recipe are the shipped Copy model's, with a quarter of its batch, so that a run takes seconds.
+A variant ("twin") has the same initial weights if its shapes allow it, the same batches, and one change (Spec.twin). Sizes and recipe are
+those of the shipped Copy model, with a quarter of its batch, so that a run takes seconds.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ LIVE: dict[str, Task] = {"echo": ECHO, **TASKS}
 STEPS, MOST_STEPS = 600, 2000
 BATCH = 32
 RATE, WARMUP = 3e-3, 100
-FRAMES = 35  # of a run, its first and its last included
-WRITES = 100  # steps between two frames that write on their own, in a run with a frame every few steps
-UNSEEN = 48  # held-out problems that a frame is judged by
+FRAMES = 35  # of a run, including the first and the last
+WRITES = 100  # steps between two frames with free-running answers, in a run with a frame every few steps
+UNSEEN = 48  # held-out problems for the evaluation of a frame
 SHAPE: dict[str, Any] = {"d_model": 64, "n_heads": 4, "d_ff": 256, "n_decoder_layers": 2}
-POSITIONS = {"induction": "rotary"}  # where the distance decides; learned places otherwise
+POSITIONS = {"induction": "rotary"}  # for a task that depends on distances; otherwise learned positions
 
 
 @dataclass(frozen=True)
 class Twin:
-    """One thing changed: of the config, by an edit that is in place in every step, or of the recipe."""
+    """One change of a run: of the config, of the recipe, or an edit in every step."""
 
     config: Mapping[str, Any] = field(default_factory=dict)
     edits: tuple[Edit, ...] = ()
@@ -55,7 +55,7 @@ class Twin:
 
     @property
     def from_step_0(self) -> bool:
-        """Whether its weights have another shape or meaning, so that it cannot continue from another run's."""
+        """True if its weights have another shape or meaning, so that it cannot continue from those of another run."""
         return bool(self.config)
 
 
@@ -75,9 +75,9 @@ TWINS: dict[str, Twin] = {
 
 @dataclass(frozen=True)
 class Spec:
-    """Everything that a run depends on. Raises Refused at birth, saying what is allowed.
+    """Everything that a run depends on. Raises Refused for values out of range.
 
-    `fork` is the step up to which it is the run without a twin; from there on the twin's change is in place.
+    The twin's change applies from step `fork` on; before it the run is the one without a twin.
     """
 
     task: str = "copy"
@@ -127,7 +127,7 @@ class Spec:
 
     @property
     def alone(self) -> Spec:
-        """The same run without its twin's change."""
+        """The same run without the twin's change."""
         return replace(self, twin="none", fork=0)
 
 
@@ -136,7 +136,7 @@ Weights = tuple[tuple[float, ...], ...]  # [layer][head]
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One step of the curve: loss in nats per token and the share right, of its batch."""
+    """One step of the curve: loss in nats per token, and accuracy, of its batch."""
 
     step: int
     loss: float
@@ -145,38 +145,39 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What there is at one step beside the curve."""
+    """Weights and measures at one step."""
 
     step: int
-    weights: Mapping[str, Tensor]  # float16 by name; float32 where float16 has no such number
-    given: tuple[float, ...]  # share of unseen problems right at each place of the answer, what is before it given
-    own: tuple[float, ...]  # the same where the model reads what it wrote itself
-    whole: int  # of UNSEEN problems: those it answers whole, on its own; -1, and no `own`, where it was not let write
-    gradients: tuple[float, ...]  # length of the gradient in each layer, before it is clipped; () at step 0
-    loss: float = math.nan  # of the unseen problems, in nats per symbol of the answer
+    weights: Mapping[str, Tensor]  # float16 by name; float32 if float16 cannot represent them
+    given: tuple[float, ...]  # teacher-forced accuracy at each place of the answer, on unseen problems
+    own: tuple[float, ...]  # the same when the model reads its own output
+    whole: (
+        int  # number of UNSEEN problems answered exactly in free running; -1, and no `own`, if that was not evaluated
+    )
+    gradients: tuple[float, ...]  # gradient norm of each layer, before clipping; () at step 0
+    loss: float = math.nan  # on the unseen problems, in nats per symbol of the answer
     finds: Weights = ()  # [layer][head] of each, over unseen problems: see head_measures.HeadMeasures
     back: Weights = ()
     ahead: Weights = ()
 
 
 def frame_steps(spec: Spec) -> list[int]:
-    """Where a run has frames: close together at first, since that is when most happens, and at the last step."""
-    wide = [spec.fork + round((spec.steps - spec.fork) * (i / (FRAMES - 1)) ** 1.7) for i in range(FRAMES)]
-    return sorted(set(wide))
+    """The steps of a run that have frames: dense at first, when most changes happen, and the last step."""
+    return sorted({spec.fork + round((spec.steps - spec.fork) * (i / (FRAMES - 1)) ** 1.7) for i in range(FRAMES)})
 
 
 def run(
     spec: Spec, start: State | None = None, states: States | None = None, every: int = 0
 ) -> Iterator[Point | Frame | None]:
-    """The points and frames of a run in the order of their steps; the frame of a step comes after its point.
+    """Yield the points and frames of a run in the order of their steps; the frame of a step comes after its point.
 
-    So does the frame of step 0 after the first point: to judge a model takes as long as ten steps, and no one waits for that to
-    see a curve begin. A run with a fork begins from `start`, the state of the run without a twin at that step. Where that is not
-    given it is computed first, with None for each step of it. A loss that is no finite number ends the run with its point.
+    The frame of step 0 comes after the first point, because evaluating a model takes as long as ten steps and would delay the curve. A run
+    with a fork starts from `start`, the state of the run without a twin at that step; by default that state is computed first, with None
+    for each of its steps. A loss that is not finite ends the run with its point.
 
-    `states` keeps some of what a run without a twin is on its way, and a fork goes on from the last of them before it. What the run
-    gives is the same with and without them, bit for bit. With `every` there is a frame at each so many steps, in place of those of
-    frame_steps(), and the model writes on its own at each WRITES alone: that takes most of a frame's time.
+    `states` stores some states of a run without a twin, and a fork starts from the last of them before it. The results are the same with
+    and without them, bit for bit. With `every` there is a frame every so many steps instead of at frame_steps(), with free-running
+    answers only every WRITES steps, since they take most of a frame's time.
     """
     if spec.fork and start is None:
         start = yield from _up_to(spec.alone, spec.fork, states)
@@ -196,7 +197,7 @@ def run(
 
 
 def _up_to(spec: Spec, step: int, states: States | None = None) -> Generator[None, None, State]:
-    """The state of a run at a step, computed from the last one before it that is kept, with None for each step on the way."""
+    """Return the state of a run at a step, computed from the last stored one before it, and yield None for each step."""
     start = states.before(spec, step) if states is not None else None
     if start is not None and start.step == step:
         return start
@@ -219,7 +220,7 @@ def _state(model: Transformer, optimiser: torch.optim.Optimizer, step: int) -> S
 
 
 def loaded(spec: Spec, frame: Frame) -> Loaded:
-    """The model of a frame, which reads ids. Its edits are not part of it: hooks_during(spec, model) are."""
+    """The model of a frame, without tokenizer. The edits of its twin are not part of it; see hooks_during()."""
     made = build(spec.config, spec.seed)
     made.model.load_state_dict({name: x.float() for name, x in frame.weights.items()})
     return made
@@ -235,19 +236,19 @@ TITLE = re.compile(
 
 
 def name_of(spec: Spec) -> str:
-    """Name of a run of STEPS steps among models: "trained-copy-nomask-0", of a fork "trained-copy-nomask-0-from-210"."""
+    """Model name of a run of STEPS steps: "trained-copy-nomask-0", or of a fork "trained-copy-nomask-0-from-210"."""
     return f"trained-{spec.task}-{spec.twin}-{spec.seed}" + (f"-from-{spec.fork}" if spec.fork else "")
 
 
 def named(name: str) -> Spec | None:
-    """The run of a name that name_of() gave, or of its title; None for any other. Raises Refused where there can be no such run."""
+    """Parse a name from name_of(), or a title; None for any other. Raises Refused if there can be no such run."""
     if (found := NAME.fullmatch(name) or TITLE.fullmatch(name)) is None:
         return None
     return Spec(found["task"], found["twin"] or "none", int(found["seed"]), STEPS, int(found["fork"] or 0))
 
 
 def described(spec: Spec) -> ModelSpec:
-    """A run as a model with a point at each of its frames: "trained-copy-nomask-0@210" is the one of step 210."""
+    """A run as a model with a point for each frame: "trained-copy-nomask-0@210" is step 210."""
     task = LIVE[spec.task]
     problem = problems(task, 1, seed="watched", held_out=True)[0]
     twin = "" if spec.twin == "none" else f", {spec.twin}" + (f" from step {spec.fork}" if spec.fork else "")
@@ -265,7 +266,7 @@ def described(spec: Spec) -> ModelSpec:
 
 
 def opened(spec: Spec, frame: Frame, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Loaded:
-    """The model of a frame with its task's tokenizer, as load() gives a shipped one. Its twin's edits are not part of it."""
+    """The model of a frame with its task's tokenizer, as from load(). The edits of its twin are not part of it."""
     task, made = LIVE[spec.task], loaded(spec, frame)
     own = described(spec)
     return replace(
@@ -280,13 +281,13 @@ def opened(spec: Spec, frame: Frame, device: str | torch.device = "cpu", dtype: 
 
 
 def trained(name: str, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Loaded:
-    """The model of a name such as "trained-copy-nomask-0@210", learnt once more from its description: seconds, and the same weights."""
-    of, _, point = name.partition("@")
-    spec = named(of)
+    """Train the model of a name such as "trained-copy-nomask-0@210" again. It takes seconds and gives the same weights."""
+    run_name, _, point = name.partition("@")
+    spec = named(run_name)
     if spec is None:
         raise CheckpointError(f"{one_line(name, 60)!r} is no run of Train. Give a name such as {name_of(Spec())}@210.")
     step = int(point) if point.isdecimal() else spec.steps
-    frame = next((one for one in run(spec) if isinstance(one, Frame) and one.step == step), None)
+    frame = next((frame for frame in run(spec) if isinstance(frame, Frame) and frame.step == step), None)
     if frame is None:
         known = ", ".join(map(str, frame_steps(spec)))
         raise CheckpointError(f"{described(spec).title} keeps no step {step}. It keeps {known}.")
@@ -294,7 +295,7 @@ def trained(name: str, device: str | torch.device = "cpu", dtype: torch.dtype = 
 
 
 def archive(spec: Spec, frame: Frame) -> bytes:
-    """A zip of the model of a frame, which core.load reads unpacked: config, weights, tokenizer, recipe, card."""
+    """A zip of the model of a frame: config, weights, tokenizer, recipe, card. Unpacked, core.load() reads it."""
     task, twin = LIVE[spec.task], TWINS[spec.twin]
     recipe = {"run": asdict(spec), "step": frame.step, "batch": BATCH, **asdict(spec.recipe)}
     edits = ", ".join(map(repr, twin.edits)) or ("no residual connections" if not twin.residual else "")
@@ -310,13 +311,13 @@ def archive(spec: Spec, frame: Frame) -> bytes:
 
 
 def hooks_during(spec: Spec, model: Transformer) -> dict[str, Hook]:
-    """Hooks of a twin in every pass."""
+    """The hooks of a twin, for every pass."""
     twin = TWINS[spec.twin]
     return {**hooks_of(model, twin.edits), **({} if twin.residual else no_residual(model))}
 
 
 def no_residual(model: Transformer) -> dict[str, Hook]:
-    """Sublayers whose output takes the place of what they read, and is not added to it: for one pass at a time, of one thread."""
+    """Hooks that remove the residual connections: the output of a sublayer replaces its input. For one pass at a time, in one thread."""
     assert model.decoder is not None
     hooks: dict[str, Hook] = {}
     for i in range(len(model.decoder.blocks)):
@@ -325,12 +326,12 @@ def no_residual(model: Transformer) -> dict[str, Hook]:
         def keep(x: Tensor, stream: dict[str, Tensor] = stream) -> None:
             stream["x"] = x
 
-        def instead(out: Tensor, stream: dict[str, Tensor] = stream) -> Tensor:
+        def without_input(out: Tensor, stream: dict[str, Tensor] = stream) -> Tensor:
             return out - stream["x"]
 
         for before, after in (("resid_pre", "attn_out"), ("resid_mid", "mlp_out")):
             hooks[f"decoder.blocks.{i}.hook_{before}"] = keep
-            hooks[f"decoder.blocks.{i}.hook_{after}"] = instead
+            hooks[f"decoder.blocks.{i}.hook_{after}"] = without_input
     return hooks
 
 
@@ -347,13 +348,13 @@ def _steps(
 
 
 def batch(spec: Spec, step: int) -> Batch:
-    """Data of a step: the same problems for every twin."""
+    """The batch of a step: the same problems for every twin."""
     task = LIVE[spec.task]
     ids, counts = sample(task, BATCH, seed=f"{spec.seed}/{step}")
     return Batch(ids, counts, targets=ids if task.same_place else None)
 
 
-# what a frame says
+# The evaluation of a frame.
 
 
 @torch.inference_mode()
@@ -362,16 +363,16 @@ def _frame(spec: Spec, model: Transformer, step: int, gradients: tuple[float, ..
     fits = all(bool(x.isfinite().all()) for x in half.values())
     weights = half if fits else {name: p.detach().clone() for name, p in model.state_dict().items()}
     with hooked(model, hooks_during(spec, model)):
-        given, own, whole, loss = _judged(spec, model, writes)
+        given, own, whole, loss = _evaluated(spec, model, writes)
     seen = head_measures(LIVE[spec.task], model, unseen(LIVE[spec.task]), hooks_during(spec, model))
     measures = (tuple(tuple(map(float, row)) for row in x) for x in (seen.finds, seen.back, seen.ahead))
     return Frame(step, weights, given, own, whole, gradients, loss, *measures)
 
 
-def _judged(
+def _evaluated(
     spec: Spec, model: Transformer, writes: bool = True
 ) -> tuple[tuple[float, ...], tuple[float, ...], int, float]:
-    """(share right by place with the answer given, on its own, problems answered whole on its own, loss), of UNSEEN ones."""
+    """(teacher-forced accuracy by place, free-running accuracy by place, exact matches in free running, loss), on UNSEEN problems."""
     task = LIVE[spec.task]
     chosen, ids, counts = _unseen(spec.task)
     assert model.head is not None
@@ -380,21 +381,19 @@ def _judged(
         right = logits.argmax(-1) == ids
         given = _by_place(right, counts)
         return given, given, int((right | ~counts).all(-1).sum()), _loss(logits, ids, counts)
-    logits = model.head(model.last_residual(ids[:, :-1]))
-    right = logits.argmax(-1) == ids[:, 1:]
-    wanted = counts[:, 1:]
+    logits, targets, wanted = model.head(model.last_residual(ids[:, :-1])), ids[:, 1:], counts[:, 1:]
+    given, loss = _by_place(logits.argmax(-1) == targets, wanted), _loss(logits, targets, wanted)
     if not writes:
-        return _by_place(right, wanted), (), -1, _loss(logits, ids[:, 1:], wanted)
+        return given, (), -1, loss
     written = own_answers(task, model, chosen, [len(task.answer(problem)) + 1 for problem in chosen])
-    same = torch.zeros_like(right)
+    same = torch.zeros_like(wanted)
     for row, (problem, answer) in enumerate(zip(chosen, written, strict=True)):
-        true = ids[row, 1 + len(problem) :]
-        got = torch.full_like(true, -1)
-        n = min(len(answer), len(true))
-        got[:n] = torch.tensor(answer[:n])
-        same[row, len(problem) : len(problem) + len(true)] = got == true
-    whole = int((same | ~wanted).all(-1).sum())
-    return _by_place(right, wanted), _by_place(same, wanted), whole, _loss(logits, ids[:, 1:], wanted)
+        expected = ids[row, 1 + len(problem) :]
+        actual = torch.full_like(expected, -1)
+        n = min(len(answer), len(expected))
+        actual[:n] = torch.tensor(answer[:n])
+        same[row, len(problem) : len(problem) + len(expected)] = actual == expected
+    return given, _by_place(same, wanted), int((same | ~wanted).all(-1).sum()), loss
 
 
 def _loss(logits: Tensor, ids: Tensor, counts: Tensor) -> float:
@@ -403,89 +402,91 @@ def _loss(logits: Tensor, ids: Tensor, counts: Tensor) -> float:
 
 @cache
 def _unseen(task: str) -> tuple[tuple[str, ...], Tensor, Tensor]:
-    """The problems that every frame of a task is judged by, with what solved() says of them."""
+    """The problems on which every frame of a task is evaluated, and solved() of them."""
     chosen = tuple(problems(LIVE[task], UNSEEN, seed="unseen", held_out=True))
     return chosen, *solved(LIVE[task], chosen)
 
 
 def _by_place(right: Tensor, counts: Tensor) -> tuple[float, ...]:
-    """Share right at the first, second … place of the answer, over the problems that have one."""
+    """Accuracy at the first, second … place of the answer, over the problems that have one."""
     place = counts.cumsum(-1) - 1
-    found = []
-    for i in range(int(place.max()) + 1):
-        here = counts & (place == i)
-        found.append(float(right[here].float().mean()))
-    return tuple(found)
+    return tuple(float(right[counts & (place == i)].float().mean()) for i in range(int(place.max()) + 1))
 
 
 @torch.inference_mode()
 def own_answers(
     task: Task, model: Transformer, chosen: Sequence[str], most: Sequence[int] | None = None
 ) -> list[list[int]]:
-    """The model's output after each problem, the likeliest token each time, up to its own end or the last place: token ids.
+    """Decode the answer to each problem greedily, up to an end token or the last position. Returns token ids.
 
-    With `most` tokens of each that are looked at, some may have no more than those: a model that knows nothing finds no end.
-    Problems of one length are written together. The pass is the one that is trained, masks and all, and has no cache: a model
-    without a causal mask reads every token again.
+    With `most`, the number of tokens needed of each, an answer may be cut after those: an untrained model writes no end token. Problems of
+    one length form a batch. The pass is that of training, with its masks and without a cache, since a model without a causal
+    mask reads every token again.
     """
-    assert model.head is not None
-    number = {symbol: i for i, symbol in enumerate(task.vocabulary)}
-    found: dict[int, list[int]] = {}
+    answers: dict[int, list[int]] = {}
     for length in sorted({len(problem) for problem in chosen}):
         rows = [i for i, problem in enumerate(chosen) if len(problem) == length]
-        ids = torch.tensor([[1, *(number[symbol] for symbol in chosen[i])] for i in rows])
-        begun = ids.shape[1]
-        longest = min(task.n_ctx, begun + max(most[i] for i in rows)) if most else task.n_ctx
-        done = torch.zeros(len(rows), dtype=torch.bool)
-        while ids.shape[1] < longest and not bool(done.all()):
-            after = model.head(model.last_residual(ids)[:, -1]).argmax(-1)
-            done |= after == task.end_id
-            ids = torch.cat([ids, after[:, None]], 1)
-        for i, row in zip(rows, ids[:, begun:].tolist(), strict=True):
-            end = row.index(task.end_id) + 1 if task.end_id in row else len(row)
-            found[i] = row[:end]
-    return [found[i] for i in range(len(chosen))]
+        n = task.n_ctx if most is None else max(most[i] for i in rows)
+        written = _greedy_answers(task, model, [chosen[i] for i in rows], n)
+        answers.update(zip(rows, written, strict=True))
+    return [answers[i] for i in range(len(chosen))]
 
 
-# one example, at every frame
+def _greedy_answers(task: Task, model: Transformer, chosen: Sequence[str], most: int) -> list[list[int]]:
+    """Answers of at most `most` tokens to problems of one length."""
+    assert model.head is not None
+    number = {symbol: i for i, symbol in enumerate(task.vocabulary)}
+    ids = torch.tensor([[1, *(number[symbol] for symbol in problem)] for problem in chosen])
+    n_prompt = ids.shape[1]
+    longest = min(task.n_ctx, n_prompt + most)
+    done = torch.zeros(len(chosen), dtype=torch.bool)
+    while ids.shape[1] < longest and not bool(done.all()):
+        after = model.head(model.last_residual(ids)[:, -1]).argmax(-1)
+        done |= after == task.end_id
+        ids = torch.cat([ids, after[:, None]], 1)
+    answers = ids[:, n_prompt:].tolist()
+    return [row[: row.index(task.end_id) + 1] if task.end_id in row else row for row in answers]
+
+
+# One example at every frame.
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """One example as a frame's model sees it."""
+    """Evaluation of one example by the model of a frame."""
 
     step: int
-    pattern: Tensor  # [layer, head, query, key], the answer given
-    p: tuple[float, ...]  # of the right symbol at each place of the answer, its end last, what is before it given
-    best: tuple[str, ...]  # the likeliest symbol there
-    own: str  # what it writes on its own
-    finds: Tensor  # [layer, head]: mean weight on what the symbol to be written follows from
-    ahead: Tensor  # [layer, head]: mean weight on the next place, where that symbol is
+    pattern: Tensor  # [layer, head, query, key], with the answer given
+    p: tuple[float, ...]  # of the right symbol at each place of the answer, including the end, teacher-forced
+    best: tuple[str, ...]  # the most likely symbol there
+    own: str  # the free-running answer
+    finds: Tensor  # [layer, head]: mean weight on the sources of the next symbol
+    ahead: Tensor  # [layer, head]: mean weight on the next position, where that symbol is
 
 
 @dataclass(frozen=True)
 class Example:
-    """A problem with its answer, and which tokens the model reads."""
+    """A problem with its answer, and the tokens that the model reads."""
 
     problem: str
     answer: str
     tokens: tuple[str, ...]  # <s>, problem, answer; [pos] of the maps
-    first: int  # the query that writes the first symbol of the answer
-    is_unseen: bool  # not among the problems that the run learns from
+    first: int  # the query that predicts the first symbol of the answer
+    is_unseen: bool  # not among the training problems of the run
 
 
 def example(spec: Spec, typed: str) -> Example:
-    """A typed example. Raises Refused with a sentence."""
+    """Parse a typed example. Raises Refused."""
     task = LIVE[spec.task]
     problem = problem_of(task, typed)
     answer = task.answer(problem)
-    behind = "" if task.same_place else answer
+    written = "" if task.same_place else answer
     first = 1 if task.same_place else len(problem)
-    return Example(problem, answer, ("<s>", *problem, *behind), first, problem not in learnt_from(spec))
+    return Example(problem, answer, ("<s>", *problem, *written), first, problem not in learnt_from(spec))
 
 
 def learnt_from(spec: Spec) -> frozenset[str]:
-    """Every problem of a run, BATCH of them in each step."""
+    """Every training problem of a run, BATCH of them in each step."""
     return _drawn(spec.task, spec.seed, spec.steps)
 
 
@@ -496,23 +497,27 @@ def _drawn(task: str, seed: int, steps: int) -> frozenset[str]:
 
 @torch.inference_mode()
 def look(spec: Spec, frame: Frame, of: Example) -> Look:
-    """Readings of an example by a frame's model: maps, what it would write at each place, and which heads find what it follows from."""
+    """Evaluate an example with the model of a frame: attention maps, predictions at each place, and the heads that attend to the sources."""
     task, made = LIVE[spec.task], loaded(spec, frame)
-    model, number = made.model, {symbol: i for i, symbol in enumerate(LIVE[spec.task].vocabulary)}
+    model, number = made.model, {symbol: i for i, symbol in enumerate(task.vocabulary)}
+    assert model.head is not None
     ids = [number[symbol] for symbol in of.tokens]
     with hooked(model, hooks_during(spec, model)):
-        seen = trace(made, ids=ids)
-        pattern = torch.stack([record.pattern() for record in seen.attention])
-        assert model.head is not None
+        pattern = torch.stack([record.pattern() for record in trace(made, ids=ids).attention])
         p = model.head(model.last_residual(torch.tensor([ids]))[0]).float().softmax(-1)
-        own = [] if task.same_place else own_answers(task, model, [of.problem])[0]
-    right = [number[symbol] for symbol in of.answer] + ([] if task.same_place else [task.end_id])
-    places = range(of.first, of.first + len(right))
+        written = [] if task.same_place else own_answers(task, model, [of.problem])[0]
+    expected = [number[symbol] for symbol in of.answer] + ([] if task.same_place else [task.end_id])
+    places = range(of.first, of.first + len(expected))
     best = tuple(task.vocabulary[int(p[place].argmax())] for place in places)
-    written = "".join(best) if task.same_place else "".join(task.vocabulary[i] for i in own if i != task.end_id)
-    sources = task.sources(of.problem)
-    finds = torch.stack([pattern[..., q, [1 + i for i in s]].sum(-1) for q, s in zip(places, sources, strict=False)])
-    on_next = [pattern[..., q, q + 1] for q in places if q + 1 < len(ids)]
+    own = best if task.same_place else (task.vocabulary[i] for i in written if i != task.end_id)
+    given = tuple(float(p[place, i]) for place, i in zip(places, expected, strict=True))
+    return Look(frame.step, pattern, given, best, "".join(own), *_source_weights(task, of, pattern, places))
+
+
+def _source_weights(task: Task, of: Example, pattern: Tensor, places: range) -> tuple[Tensor, Tensor]:
+    """Mean weights [layer, head] of the queries at `places` on the sources of the next symbol, and on the next position."""
+    sources = zip(places, task.sources(of.problem), strict=False)
+    finds = torch.stack([pattern[..., q, [1 + i for i in keys]].sum(-1) for q, keys in sources]).mean(0)
+    on_next = [pattern[..., q, q + 1] for q in places if q + 1 < len(of.tokens)]
     ahead = torch.stack(on_next).mean(0) if on_next else torch.zeros(pattern.shape[:2])
-    given = tuple(float(p[place, i]) for place, i in zip(places, right, strict=True))
-    return Look(frame.step, pattern, given, best, written, finds.mean(0), ahead)
+    return finds, ahead

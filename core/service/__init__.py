@@ -13,8 +13,8 @@ from ..read.word_order import shuffled_words
 from ..read.worth import Worth
 from ..run.attention import Receipt
 from ..sweep.pairs import LEAST_DIFFERENCE, Pair, pairs_from, read_pairs
-from ..sweep.part import Part
-from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, SilenceHeads
+from ..sweep.part import Component
+from ..sweep.sweeps import MAX_EDGES, AblateHeads, BlockEdges, HeadPlace, PatchHeads, SweepRequest
 from ..write.generate import Sampling
 from ..write.writing import TEMPERATURES, Reading
 from .answer_cache import AnswerCache

@@ -17,7 +17,7 @@ from ..model.text import Tokens
 from ..run.recorder import NonFinite, Step
 from ..sweep.evidence import Verdict
 from ..sweep.pairs import Pair
-from ..sweep.part import Part
+from ..sweep.part import Component
 from ..sweep.paths import PathEdge
 from ..sweep.sides import To
 from ..sweep.sweeps import Sweep
@@ -173,13 +173,13 @@ class SweepPart:
 
 @dataclass(frozen=True)
 class AskedParts:
-    """A lead, and what every part of a run is set to. answer and rival None are chosen as by lead_between()."""
+    """A lead, and what every part of a run is set to. answer and alternative None are chosen as by logit_diff_between()."""
 
     other: str | None = None  # the key of the other run; None where there is none
     to: To = "other"
     position: int | None = None
     answer: int | None = None
-    rival: int | None = None
+    alternative: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +188,8 @@ class PartEstimates:
 
     position: int
     answer: int
-    rival: int
-    watched: tuple[int, ...]  # the answer, the rival, and the likeliest others of the run
+    alternative: int
+    watched: tuple[int, ...]  # the answer, the alternative, and the likeliest others of the run
     labels: dict[int, str]
     before: np.ndarray  # float32 [watched]: log p in the run itself
     there: np.ndarray | None  # float32 [watched]: in the other run
@@ -207,7 +207,7 @@ class PartRows:
 
     first: int
     of: int
-    parts: tuple[Part, ...]
+    parts: tuple[Component, ...]
     log_p: np.ndarray  # float32 [row, watched]
     top: np.ndarray  # int64 [row]: the likeliest token
     top_p: np.ndarray  # float32 [row]
@@ -227,7 +227,7 @@ class PartRows:
 class PartTests:
     """One head or MLP under each test: what it does to the lead, in nats, and what becomes of the answer."""
 
-    part: Part
+    part: Component
     lead: float  # in the run itself
     names: tuple[To, ...]  # "other" first, where there is another run
     changes: tuple[float, ...]  # of the lead
@@ -271,7 +271,7 @@ class HeadNotes:
     first: np.ndarray  # float32 [layer, head]: how much the first token has
     pushes: (
         np.ndarray | None
-    )  # float32 [layer, head, 2]: in nats, the answer and the rival; None where logits are not linear
+    )  # float32 [layer, head, 2]: in nats, the answer and the alternative; None where logits are not linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,8 +279,8 @@ class PairChanges:
     """One pair of sentences: by how much each head and MLP, taken from the other text, changes the lead of the answer."""
 
     pair: Pair
-    words: tuple[str, str]  # the answer and its rival
-    leads: tuple[float, float]  # of the answer over its rival, in the text and in the other, in nats
+    words: tuple[str, str]  # the answer and its alternative
+    leads: tuple[float, float]  # of the answer over its alternative, in the text and in the other, in nats
     heads: np.ndarray  # float32 [layer, head]
     mlps: np.ndarray  # float32 [layer]
 

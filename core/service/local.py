@@ -25,8 +25,8 @@ from ..run.request import Progress
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
 from ..sweep.pairs import Pair
-from ..sweep.part import Part
-from ..sweep.sweeps import Asked
+from ..sweep.part import Component
+from ..sweep.sweeps import SweepRequest
 from .answers import (
     AskedParts,
     AskedPaths,
@@ -182,16 +182,16 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
     async def ablate_each(self, key: str, position: int | None = None, token: int | None = None) -> HeadEffects:
         return await self._again(key, lambda run: run.ablate_each(position, token))
 
-    def sweep(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
+    def sweep(self, key: str, asked: SweepRequest) -> AsyncGenerator[SweepPart]:
         return self._sweeps.parts(key, asked)
 
     async def part_estimates(self, key: str, asked: AskedParts) -> PartEstimates:
         return await self._sweeps.estimates(key, asked)
 
-    def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
+    def part_rows(self, key: str, asked: AskedParts, only: Component | None = None) -> AsyncGenerator[PartRows]:
         return self._sweeps.part_rows(key, asked, only)
 
-    async def part_tests(self, key: str, asked: AskedParts, part: Part) -> PartTests:
+    async def part_tests(self, key: str, asked: AskedParts, part: Component) -> PartTests:
         return await self._sweeps.tests(key, asked, part)
 
     def path_edges(self, key: str, asked: AskedParts, paths: AskedPaths) -> AsyncGenerator[PathEdges]:

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InterventionError, Refused, TextError
+from ..errors import InterventionError, TextError
 from ..model.config import ModelConfig
-from ..read.swaps import same_length
 from ..run.predictions import labels_of
 from ..run.trace import Trace, trace
-from ..sweep.leads import lead_between, lead_in
-from ..sweep.pairs import Pair, answer_token, checked
-from ..sweep.part import Part
+from ..sweep.leads import logit_diff_between, logit_diff_in
+from ..sweep.pairs import Pair, checked, pair_tokens
+from ..sweep.part import Component
 from ..sweep.parts import patching_of
-from ..sweep.sides import sides_of
+from ..sweep.sides import counterfactual_of
 from .answers import PairChanges, PairRows, PartRows
 from .parts import PartRuns
 
@@ -27,7 +26,7 @@ class AskedPair:
 
     pair: Pair
     answer: int | None
-    rival: int | None
+    alternative: int | None
 
 
 def asked_pairs(run: Trace, pairs: Sequence[Pair]) -> tuple[AskedPair, ...]:
@@ -36,23 +35,18 @@ def asked_pairs(run: Trace, pairs: Sequence[Pair]) -> tuple[AskedPair, ...]:
     if loaded.config.kind != "decoder" or loaded.model.head is None or not loaded.config.writes:
         raise TextError("Parts are taken from another sentence in language models that write; this model is none.")
     for i, pair in enumerate(checked(pairs)):
-        try:
-            same_length(loaded.tokens(pair.text), loaded.tokens(pair.other))
-            answer, rival = (answer_token(loaded, word) for word in (pair.answer, pair.rival))
-        except Refused as error:
-            raise TextError(f"{pair.called(i)}: {error}") from None
-        found.append(AskedPair(pair, answer, rival))
+        found.append(AskedPair(pair, *pair_tokens(loaded, pair, i)))
     return tuple(found)
 
 
-def parts_in(config: ModelConfig) -> tuple[Part, ...]:
+def parts_in(config: ModelConfig) -> tuple[Component, ...]:
     """Every head and MLP of the last stack, from the last layer down: rows of late layers cost least."""
     n = config.stacks[-1][1]
     heads = range(config.n_heads)
     return tuple(
         part
         for layer in reversed(range(n))
-        for part in (*(Part("head", layer, head) for head in heads), Part("mlp", layer, 0))
+        for part in (*(Component("head", layer, head) for head in heads), Component("mlp", layer, 0))
     )
 
 
@@ -67,7 +61,7 @@ class PairRuns:
 
     def changes(self, rows: Sequence[PartRows]) -> PairChanges:
         """The change of the lead by every head and MLP, of all the rows."""
-        config = self.runs.patching.sides.run.config
+        config = self.runs.patching.counterfactual.run.config
         layers = config.stacks[-1][1]
         heads = np.zeros((layers, config.n_heads), np.float32)
         mlps = np.zeros(layers, np.float32)
@@ -85,14 +79,14 @@ def opened_pair(run: Trace, asked: AskedPair, at: int) -> PairRuns:
     runs."""
     try:
         own, other = (trace(run.loaded, text) for text in (asked.pair.text, asked.pair.other))
-        lead = lead_between(own, other, asked.answer, asked.rival)
-        watched = (lead.answer, lead.rival)
-        patching = patching_of(sides_of(own, other, "other", None), watched)
+        lead = logit_diff_between(own, other, asked.answer, asked.alternative)
+        watched = (lead.answer, lead.alternative)
+        patching = patching_of(counterfactual_of(own, other, "other", None), watched)
     except (TextError, InterventionError) as error:
-        raise TextError(f"{asked.pair.called(at)}: {error}") from None
-    answer, rival = labels_of(run.loaded, watched)
-    leads = (float(patching.before[0] - patching.before[1]), lead_in(other, lead))
-    return PairRuns(asked, (answer, rival), leads, PartRuns(patching, (parts_in(run.config),)))
+        raise TextError(f"{asked.pair.label(at)}: {error}") from None
+    answer, alternative = labels_of(run.loaded, watched)
+    leads = (float(patching.before[0] - patching.before[1]), logit_diff_in(other, lead))
+    return PairRuns(asked, (answer, alternative), leads, PartRuns(patching, (parts_in(run.config),)))
 
 
 def pairs_together(found: Sequence[PairRows]) -> PairRows:

@@ -10,12 +10,12 @@ import torch
 
 from ..run.predictions import allowed_scores, following, labels_of
 from ..run.trace import Trace
-from ..sweep.estimates import Estimates, estimate_parts, run_order
-from ..sweep.leads import lead_between
-from ..sweep.part import Part
-from ..sweep.parts import PartAnswers, Patching, check_changed, patching_of
-from ..sweep.sides import first_difference, sides_of
-from ..sweep.sweeps import read_last
+from ..sweep.estimates import AttributionEstimates, attribution_patching, run_order
+from ..sweep.leads import logit_diff_between
+from ..sweep.part import Component
+from ..sweep.parts import Patching, PatchResults, check_changed, patching_of
+from ..sweep.sides import counterfactual_of, first_difference
+from ..sweep.sweeps import final_token_input
 from .answers import AskedParts, PartEstimates, PartRows
 
 WATCHED = 6  # words
@@ -27,21 +27,21 @@ class Ordered:
     """Estimates, and the groups that parts run in."""
 
     estimates: PartEstimates
-    groups: tuple[tuple[Part, ...], ...]
+    groups: tuple[tuple[Component, ...], ...]
 
 
 def ordered(run: Trace, other: Trace | None, asked: AskedParts) -> Ordered:
-    """All that is told before any part runs. Raises as estimate_parts() and lead_between()."""
-    lead = lead_between(run, other, asked.answer, asked.rival, asked.position)
-    found = estimate_parts(run, other, lead.answer, lead.rival, asked.to, lead.position)
+    """All that is told before any part runs. Raises as attribution_patching() and logit_diff_between()."""
+    lead = logit_diff_between(run, other, asked.answer, asked.alternative, asked.position)
+    found = attribution_patching(run, other, lead.answer, lead.alternative, asked.to, lead.position)
     likeliest = run.predictions([found.position], WATCHED).ids[0]
-    watched = tuple(dict.fromkeys((lead.answer, lead.rival, *likeliest)))[:WATCHED]
+    watched = tuple(dict.fromkeys((lead.answer, lead.alternative, *likeliest)))[:WATCHED]
     tokens = tokens_of(run, other, found)
     groups = run_order(found, tokens)
     estimates = PartEstimates(
         found.position,
         lead.answer,
-        lead.rival,
+        lead.alternative,
         watched,
         dict(zip(watched, labels_of(run.loaded, watched), strict=True)),
         log_p_of(run, found.position, watched),
@@ -56,11 +56,11 @@ def ordered(run: Trace, other: Trace | None, asked: AskedParts) -> Ordered:
     return Ordered(estimates, groups)
 
 
-def tokens_of(run: Trace, other: Trace | None, found: Estimates) -> tuple[int, ...]:
+def tokens_of(run: Trace, other: Trace | None, found: AttributionEstimates) -> tuple[int, ...]:
     """The tokens whose stream is taken from the other run: from the first that differs on, of many the strongest by estimate."""
     if other is None or found.resid is None:
         return ()
-    first = first_difference(read_last(run), read_last(other), found.position)
+    first = first_difference(final_token_input(run), final_token_input(other), found.position)
     tokens = range(first, found.position + 1)
     if len(tokens) <= MOST_WORDS:
         return tuple(tokens)
@@ -72,7 +72,7 @@ def tokens_of(run: Trace, other: Trace | None, found: Estimates) -> tuple[int, .
 def log_p_of(run: Trace, position: int, watched: Sequence[int]) -> np.ndarray:
     """float32 [watched]: log p of these tokens after a position."""
     logits = run.value("head.hook_logits", [position]).float()
-    scores = allowed_scores(logits, following(run.loaded, read_last(run), [position]))
+    scores = allowed_scores(logits, following(run.loaded, final_token_input(run), [position]))
     return torch.log_softmax(scores, -1)[0, list(watched)].cpu().numpy()
 
 
@@ -81,13 +81,13 @@ class PartRuns:
     """Parts that are to run, in their order, a batch at a time."""
 
     patching: Patching
-    groups: tuple[tuple[Part, ...], ...]
+    groups: tuple[tuple[Component, ...], ...]
 
     @property
     def n(self) -> int:
         return sum(map(len, self.groups))
 
-    def batch(self, at: int, most: int) -> tuple[Part, ...]:
+    def batch(self, at: int, most: int) -> tuple[Component, ...]:
         """At most so many parts from one on, all of one group."""
         for group in self.groups:
             if at < len(group):
@@ -95,25 +95,25 @@ class PartRuns:
             at -= len(group)
         return ()
 
-    def run(self, parts: tuple[Part, ...], first: int) -> PartRows:
+    def run(self, parts: tuple[Component, ...], first: int) -> PartRows:
         """Their rows. In a turn."""
         return rows_of(self, self.patching.run(parts, first))
 
 
 def begin_parts(
-    run: Trace, other: Trace | None, asked: AskedParts, known: PartEstimates, groups: tuple[tuple[Part, ...], ...]
+    run: Trace, other: Trace | None, asked: AskedParts, known: PartEstimates, groups: tuple[tuple[Component, ...], ...]
 ) -> PartRuns:
-    """The runs of some parts. Raises as patch_parts()."""
+    """The runs of some parts. Raises as patch_components()."""
     for part in (part for group in groups for part in group):
         check_changed(run, part, asked.to)
-    sides = sides_of(run, other if asked.to == "other" else None, asked.to, known.position)
-    return PartRuns(patching_of(sides, known.watched), groups)
+    counterfactual = counterfactual_of(run, other if asked.to == "other" else None, asked.to, known.position)
+    return PartRuns(patching_of(counterfactual, known.watched), groups)
 
 
-def rows_of(runs: PartRuns, found: PartAnswers) -> PartRows:
+def rows_of(runs: PartRuns, found: PatchResults) -> PartRows:
     """The same in plain data, with names."""
     likeliest = tuple(dict.fromkeys(found.top.tolist()))
-    labels = labels_of(runs.patching.sides.run.loaded, likeliest)
+    labels = labels_of(runs.patching.counterfactual.run.loaded, likeliest)
     return PartRows(
         found.first,
         runs.n,

@@ -20,8 +20,8 @@ from ..run.request import Progress, Request
 from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
 from ..sweep.pairs import Pair
-from ..sweep.part import Part
-from ..sweep.sweeps import Asked
+from ..sweep.part import Component
+from ..sweep.sweeps import SweepRequest
 from .answers import (
     AskedParts,
     AskedPaths,
@@ -149,7 +149,7 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
         """What silencing each head alone does to a prediction, or to the vector of an encoder's text."""
         ...
 
-    def sweep(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
+    def sweep(self, key: str, asked: SweepRequest) -> AsyncGenerator[SweepPart]:
         """What each of many edits does by itself to one answer: every head silenced, every look cut, every head taken from
         another run. Its rows come as they are worked out, in turn with everybody's passes; finished sweeps are kept."""
         ...
@@ -159,12 +159,12 @@ class Service(Maps, Masks, Positions, Trainings, Walks, Writing, Protocol):
         follows from it, and no more. Raises TextError for texts of unequal lengths, and TooLarge before anything runs."""
         ...
 
-    def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
+    def part_rows(self, key: str, asked: AskedParts, only: Component | None = None) -> AsyncGenerator[PartRows]:
         """The next word with each head, MLP and stream at a word changed by itself: a run for each, the strongest estimates first,
         as sweep() gives its rows. `only` is one part alone, which waits for none of the others."""
         ...
 
-    async def part_tests(self, key: str, asked: AskedParts, part: Part) -> PartTests:
+    async def part_tests(self, key: str, asked: AskedParts, part: Component) -> PartTests:
         """One head or MLP silent, at its mean and, where there is another run, taken from it, and whether these tests agree."""
         ...
 

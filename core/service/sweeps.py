@@ -19,9 +19,9 @@ from ..read.swaps import Swap, swaps
 from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
 from ..sweep.pairs import Pair
-from ..sweep.part import Part
+from ..sweep.part import Component
 from ..sweep.paths import PathEdge
-from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweeping, begin_edges, begin_heads, begin_patches
+from ..sweep.sweeps import AblateHeads, PatchHeads, Sweeping, SweepRequest, begin_edges, begin_heads, begin_patches
 from .answer_cache import AnswerCache
 from .answers import (
     AskedParts,
@@ -86,7 +86,7 @@ class Sweeps:
         self._places = Places(MOST_WAITING, MANY, OWN)
         self._coming: dict[Hashable, SweepUnderWay] = {}
 
-    def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
+    def parts(self, key: str, asked: SweepRequest) -> AsyncGenerator[SweepPart]:
         """What is found, as soon as it is; all of it at once where it is known. Raises Refused in its kinds."""
         return self._follow((key, asked), lambda coming: self._made(key, asked, coming))
 
@@ -94,7 +94,7 @@ class Sweeps:
         """All that is known of parts before they run. Raises Refused in its kinds."""
         return (await self._ordered(key, asked)).estimates
 
-    def part_rows(self, key: str, asked: AskedParts, only: Part | None) -> AsyncGenerator[PartRows]:
+    def part_rows(self, key: str, asked: AskedParts, only: Component | None) -> AsyncGenerator[PartRows]:
         """Rows of parts, as parts() gives those of a sweep."""
         name = (key, asked.other, asked, only)
         return self._follow(name, lambda coming: self._patched(key, asked, only, coming))
@@ -104,7 +104,7 @@ class Sweeps:
         name = (key, asked.other, asked, paths)
         return self._follow(name, lambda coming: self._pathed(key, asked, paths, coming))
 
-    async def tests(self, key: str, asked: AskedParts, part: Part) -> PartTests:
+    async def tests(self, key: str, asked: AskedParts, part: Component) -> PartTests:
         """Three tests of a part. Raises Refused in its kinds."""
         return await self._made_once((key, asked.other, asked, part, "tests"), key, asked, partial(tests_of, part=part))
 
@@ -160,7 +160,7 @@ class Sweeps:
                 if not coming.hearers:
                     del self._coming[name]
 
-    async def _made(self, key: str, asked: Asked, coming: SweepUnderWay) -> SweepPart:
+    async def _made(self, key: str, asked: SweepRequest, coming: SweepUnderWay) -> SweepPart:
         with self._lock:
             coming.parts.clear()
         run = await self._run_of(key)
@@ -187,7 +187,7 @@ class Sweeps:
 
         return await self._kept.get((key, asked.other, asked), make)
 
-    async def _patched(self, key: str, asked: AskedParts, only: Part | None, coming: SweepUnderWay) -> PartRows:
+    async def _patched(self, key: str, asked: AskedParts, only: Component | None, coming: SweepUnderWay) -> PartRows:
         with self._lock:
             coming.parts.clear()
         known = await self._ordered(key, asked)
@@ -290,9 +290,9 @@ class Sweeps:
         return await only_arrival(self._again(make))
 
 
-def begun(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:
+def begun(run: Trace, other: Trace | None, asked: SweepRequest) -> Sweeping:
     """A sweep that is asked for."""
-    if isinstance(asked, SilenceHeads):
+    if isinstance(asked, AblateHeads):
         return begin_heads(run, asked)
     if isinstance(asked, PatchHeads):
         assert other is not None

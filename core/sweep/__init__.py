@@ -1,3 +1,3 @@
-"""Many runs at once: every head or look silenced in turn, and what every head does over a corpus."""
+"""Activation patching and ablation: many edited runs of one text in a batch. Also the atlas: statistics of every head over a corpus."""
 
-MOST_TOKENS = 128  # of a text of a corpus, where nothing else is said; of longer ones the beginning is run
+MOST_TOKENS = 128  # default length limit of a text of a corpus; longer texts are truncated

@@ -1,11 +1,11 @@
-"""Many runs of one text in one batch, each with an edit of its own: what a head, a look or another run's head does to the answer."""
+"""Many runs of one text in one batch, each with its own edit: ablated heads, blocked attention edges, or heads patched from another run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -22,16 +22,16 @@ from ..run.classes import class_logits
 from ..run.forward_pass import Pass
 from ..run.predictions import allowed_scores, following, head_of, strings_of
 from ..run.prompt import Prompt
-from .branches import Begin, Trunk, trunk_of
+from .branches import LayerStart, SharedForward, shared_forward_of
 
-BATCH_BYTES = 256 << 20  # what the passes of several edits may need at once, unless one alone needs more
-LIKELIEST = 6  # words that are kept of each run
+BATCH_BYTES = 256 << 20  # bytes for the passes of a batch, unless one row needs more
+TOP_K = 6  # most likely tokens stored for each run
 To = Literal["zero", "mean"]
 
 
 @dataclass(frozen=True)
 class HeadEffect:
-    """Effect of silencing one head alone: each value ablated minus intact. None where it is not asked for."""
+    """Effect of ablating one head: each value ablated minus intact. None for a value that the answer does not have."""
 
     stack: str
     layer: int
@@ -45,8 +45,10 @@ class HeadEffect:
 
 @dataclass(frozen=True)
 class HeadEffects:
-    """Of a prediction: which, and what the run gives it; of a class: its number and its name, and no position. Of a text's vector (the
-    mean over its tokens): all None."""
+    """Effects of all heads, and the answer of the run itself.
+
+    A prediction has all fields; a class has no position; a text's vector (the mean over its tokens) has none of them.
+    """
 
     heads: tuple[HeadEffect, ...]  # in the order of the pass
     position: int | None = None
@@ -56,24 +58,26 @@ class HeadEffects:
     probability: float | None = None
 
     def to_frame(self) -> frames.DataFrame:
-        """A row for each head. Needs pandas."""
+        """One row for each head. Needs pandas."""
         return frames.of_records(self.heads, HeadEffect)
 
 
 @dataclass(frozen=True, eq=False)
 class RowAnswers:
-    """How several runs answer, a row each. Of a prediction, or of a classifier's classes, the first five; of a text's vector the last
-    two; the rest is None."""
+    """Answers of several runs, one row each. A prediction or a classifier's classes have the first five arrays, a text's vector the last
+    two; the others are None."""
 
-    logit: np.ndarray | None = None  # float32 [row, watched]: of the tokens, or classes, that are watched
+    logit: np.ndarray | None = None  # float32 [row, watched]: of the watched tokens or classes
     probability: np.ndarray | None = None  # float32 [row, watched]
-    kl: np.ndarray | None = None  # float32 [row]: KL divergence from the plain run's prediction, in nats
-    ids: np.ndarray | None = None  # int64 [row, k]: the likeliest tokens, or classes
+    kl: np.ndarray | None = None  # float32 [row]: KL divergence from the unedited run's prediction, in nats
+    ids: np.ndarray | None = None  # int64 [row, k]: the most likely tokens or classes
     likeliest: np.ndarray | None = None  # float32 [row, k]: their probabilities
     distance: np.ndarray | None = (
-        None  # float32 [row]: 1 − cosine of the text's vector, the mean over its tokens, and the plain run's
+        None  # float32 [row]: 1 − cosine of the text's vector (mean over its tokens) and the unedited run's
     )
-    turned: np.ndarray | None = None  # float32 [row, pos]: the same of every token's last vector; 0 for padding
+    token_distance: np.ndarray | None = (
+        None  # float32 [row, pos]: the same for every token's last vector; 0 for padding
+    )
 
     def __getitem__(self, rows: slice) -> RowAnswers:
         return RowAnswers(**{name: None if x is None else x[rows] for name, x in self._columns()})
@@ -90,11 +94,10 @@ class RowAnswers:
         return [(field.name, getattr(self, field.name)) for field in fields(self)]
 
 
-def together(outcomes: Sequence[RowAnswers]) -> RowAnswers:
-    """The rows of several outcomes, one after the other."""
-    names = [field.name for field in fields(RowAnswers)]
-    columns = {name: [getattr(outcome, name) for outcome in outcomes] for name in names}
-    return RowAnswers(**{name: None if found[0] is None else np.concatenate(found) for name, found in columns.items()})
+def together(answers: Sequence[RowAnswers]) -> RowAnswers:
+    """Concatenate the rows of several answers."""
+    columns = {field.name: [getattr(each, field.name) for each in answers] for field in fields(RowAnswers)}
+    return RowAnswers(**{name: None if x[0] is None else np.concatenate(x) for name, x in columns.items()})
 
 
 Places = tuple[slice, slice]
@@ -104,112 +107,109 @@ Places = tuple[slice, slice]
 class Edits:
     """The edits of many rows, one each, in the order of the pass."""
 
-    what: str  # is done to a row, for a refusal
-    attentions: tuple[str, ...]  # [row]: the attention that is edited, and none before it
-    hooks: Callable[[int, int], Mapping[str, Hook]]  # of rows start to stop
+    what: str  # description of an edit, for an error message
+    attentions: tuple[str, ...]  # [row]: the edited attention; nothing before it differs from the run
+    hooks: Callable[[int, int], Mapping[str, Hook]]  # for rows start to stop
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Runs of one text that differ by an edit each, run in batches as large as one likes.
+    """Runs of one text that differ by one edit each, to be run in batches of any size.
 
-    `position` asks for the prediction after it, None for the classes of the text or, where the model has none, its vector. The edits of the run itself, and the hooks
-    that were open around it, hold in every row and come first.
+    The answer is the prediction after `position`, or for None the class of the text, or its vector if the model has no classes. The edits
+    of the run itself, and the hooks that were open around it, apply to every row and come first.
     """
 
     forward: Pass  # of one text
-    tokens: Tokens  # that the last stack reads
-    begins: tuple[Begin, ...]  # [row]: where each begins to differ, in the order of the pass
+    tokens: Tokens  # read by the last stack
+    begins: tuple[LayerStart, ...]  # [row]: where each begins to differ, in the order of the pass
     edits: Edits
     position: int | None
-    watched: tuple[int, ...]  # tokens or classes whose probabilities are read, of a prediction
-    trunk: Trunk
-    plain: Tensor  # logits [vocab] or [class], or last residual [pos, d_model], of the run itself, float32
+    watched: tuple[int, ...]  # tokens or classes of the stored logits and probabilities
+    shared_forward: SharedForward
+    baseline: Tensor  # logits [vocab] or [class], or last residual [pos, d_model], of the run itself, float32
 
     @property
     def n(self) -> int:
         return len(self.begins)
 
     def most(self) -> int:
-        """How many rows fit into one batch. Raises TooLarge, with both numbers, where not even one does."""
-        device = self.forward.loaded.device
-        each = self.forward.transient() + self.forward.loaded.config.vocab_size * 16 * (self.position is not None)
+        """Number of rows that fit into one batch. Raises TooLarge, with both numbers, if not even one fits."""
+        forward, device = self.forward, self.forward.loaded.device
+        each = forward.transient() + forward.loaded.config.vocab_size * 16 * (self.position is not None)
         most = max(1, min(self.n, min(BATCH_BYTES, memory.free_bytes(device) // 2) // each))
-        memory.admit_large(
-            most * each, device, f"{self.edits.what} in a run of {self.forward.prompt.source_len:,} tokens"
-        )
+        what = f"{self.edits.what} in a run of {forward.prompt.source_len:,} tokens"
+        memory.admit_large(most * each, device, what)
         return most
 
     def before(self) -> RowAnswers:
         """The run itself, as one row."""
-        return self._read(self.plain[None])
+        return self._read(self.baseline[None])
 
     def shares(self, start: int, stop: int, n: int) -> list[tuple[int, int]]:
-        """Rows start to stop as at most n batches, (start, stop) each, of about the same work: a row is computed from its layer on."""
-        stacks = self.forward.loaded.config.stacks if self.trunk.streams else ()
-        behind = [sum(layers for _, layers in stacks[at + 1 :]) for at in range(len(stacks))]
-        left = [stacks[at][1] - layer + behind[at] if stacks else 1 for at, layer in self.begins[start:stop]]
-        total, done, found = sum(left), 0, [start]
-        for row, work in enumerate(left, start):
-            if row > found[-1] and done * n >= total * len(found):
-                found.append(row)
-            done += work
-        return list(zip(found, [*found[1:], stop], strict=True))
+        """Split rows start to stop into at most n batches (start, stop) of about equal work: a row is computed from its layer on."""
+        stacks = self.forward.loaded.config.stacks if self.shared_forward.streams else ()
+        later_layers = [sum(layers for _, layers in stacks[at + 1 :]) for at in range(len(stacks))]
+        work = [stacks[at][1] - layer + later_layers[at] if stacks else 1 for at, layer in self.begins[start:stop]]
+        total, done, starts = sum(work), 0, [start]
+        for row, layers in enumerate(work, start):
+            if row > starts[-1] and done * n >= total * len(starts):
+                starts.append(row)
+            done += layers
+        return list(zip(starts, [*starts[1:], stop], strict=True))
 
     def run(self, start: int, stop: int) -> RowAnswers:
         """Rows start to stop, in one batch. Raises Outdated after a training."""
         forward = self.forward
         forward.weights.check()
         with torch.inference_mode():
-            if self.trunk.streams:
-                final = self.trunk.grow(self.begins[start:stop], self.edits.hooks(start, stop), self.position)
+            hooks = self.edits.hooks(start, stop)
+            if self.shared_forward.streams:
+                final = self.shared_forward.run_rows(self.begins[start:stop], hooks, self.position)
             else:
-                final = replace(forward, prompt=copies(forward.prompt, stop - start)).run(self.edits.hooks(start, stop))
+                final = replace(forward, prompt=copies(forward.prompt, stop - start)).run(hooks)
                 final = final if self.position is None else final[:, self.position]
-            outcome = self._read(_answered(forward, final))
-        forward.weights.check()  # a training may go on beside this
-        return outcome
+            answers = self._read(_answered(forward, final))
+        forward.weights.check()  # a training may run at the same time
+        return answers
 
-    def _read(self, found: Tensor) -> RowAnswers:
-        """found is logits [row, vocab] or [row, class], or last residuals [row, pos, d_model], float32."""
+    def _read(self, outputs: Tensor) -> RowAnswers:
+        """From logits [row, vocab] or [row, class], or last residuals [row, pos, d_model], float32."""
         with torch.inference_mode():
-            if self.position is None and found.ndim == 2:
-                return self._classes(found)
-            if self.position is None:
-                real = ~torch.tensor(self.tokens.padding, device=found.device)
-                turned = 1 - F.cosine_similarity(found, self.plain[None], dim=-1)
-                vectors, plain = found[:, real].mean(1), self.plain[real].mean(0)
-                return RowAnswers(
-                    distance=_array(1 - F.cosine_similarity(vectors, plain[None], dim=-1)), turned=_array(turned * real)
-                )
-            logits, what = found, following(self.forward.loaded, self.tokens, [self.position])
-            found = allowed_scores(logits, what * len(logits))
-            before, after = allowed_scores(self.plain[None], what).log_softmax(-1)[0], found.log_softmax(-1)
-            apart = F.kl_div(after, before[None].expand_as(after), reduction="none", log_target=True)
-            kl = apart.masked_fill(before.isneginf(), 0.0).sum(-1)  # tokens that may not follow have no part in either
-            probability = after.exp()
-            likeliest, ids = probability.topk(min(LIKELIEST, found.shape[-1]))
-            watched = list(self.watched)
-            return RowAnswers(
-                logit=_array(logits[:, watched]),
-                probability=_array(probability[:, watched]),
-                kl=_array(kl),
-                ids=ids.cpu().numpy(),
-                likeliest=_array(likeliest),
-            )
+            if self.position is not None:
+                return self._prediction(outputs, self.position)
+            if outputs.ndim == 2:
+                return self._classes(outputs)
+            real = ~torch.tensor(self.tokens.padding, device=outputs.device)
+            token_distance = 1 - F.cosine_similarity(outputs, self.baseline[None], dim=-1)
+            vectors, vector = outputs[:, real].mean(1), self.baseline[real].mean(0)
+            distance = 1 - F.cosine_similarity(vectors, vector[None], dim=-1)
+            return RowAnswers(distance=_array(distance), token_distance=_array(token_distance * real))
+
+    def _prediction(self, logits: Tensor, position: int) -> RowAnswers:
+        """From logits [row, vocab]."""
+        may_follow = following(self.forward.loaded, self.tokens, [position])
+        before = allowed_scores(self.baseline[None], may_follow).log_softmax(-1)[0]
+        after = allowed_scores(logits, may_follow * len(logits)).log_softmax(-1)
+        terms = F.kl_div(after, before[None].expand_as(after), reduction="none", log_target=True)
+        kl = terms.masked_fill(before.isneginf(), 0.0).sum(-1)  # forbidden tokens contribute to neither
+        return self._distribution(logits, after.exp(), kl)
 
     def _classes(self, logits: Tensor) -> RowAnswers:
-        """Of logits [row, class]."""
-        answers = self.forward.loaded.spec.classes
-        assert answers is not None
-        found = answers.probabilities(logits)
-        assert found is not None
-        likeliest, ids = found.topk(min(LIKELIEST, found.shape[-1]))
+        """From logits [row, class]."""
+        classes = self.forward.loaded.spec.classes
+        assert classes is not None
+        probability = classes.probabilities(logits)
+        assert probability is not None
+        return self._distribution(logits, probability, classes.divergence(self.baseline, logits))
+
+    def _distribution(self, logits: Tensor, probability: Tensor, kl: Tensor) -> RowAnswers:
+        likeliest, ids = probability.topk(min(TOP_K, probability.shape[-1]))
         watched = list(self.watched)
         return RowAnswers(
             logit=_array(logits[:, watched]),
-            probability=_array(found[:, watched]),
-            kl=_array(answers.divergence(self.plain, logits)),
+            probability=_array(probability[:, watched]),
+            kl=_array(kl),
             ids=ids.cpu().numpy(),
             likeliest=_array(likeliest),
         )
@@ -221,39 +221,48 @@ def rows_of(
     position: int | None,
     token: int | None,
     also: tuple[int, ...] = (),
-    looks: Mapping[str, Hook] | None = None,
+    watchers: Mapping[str, Hook] | None = None,
 ) -> Rows:
-    """Rows of a pass over one text, each with its own of the edits.
+    """Rows of a pass over one text, one for each of the edits.
 
-    Watched are a token, or of a classifier a class, the likeliest of the run itself where none is named, and `also`. `looks` see
+    Watched are `token` (a class for a classifier; None: the most likely one of the run itself) and `also`. `watchers` are hooks that read
     the run itself.
     """
     forward.weights.check()
     with torch.inference_mode():
-        trunk = trunk_of(forward, looks or {})
+        shared = shared_forward_of(forward, watchers or {})
         (tokens,) = forward.prompt.last_read
-        plain = _answered(forward, trunk.final if position is None else trunk.final[:, position])[0]
+        baseline = _answered(forward, shared.final if position is None else shared.final[:, position])[0]
     forward.weights.check()
     watched: tuple[int, ...] = ()
     if position is not None:
-        allowed = allowed_scores(plain[None], following(forward.loaded, tokens, [position]))
+        allowed = allowed_scores(baseline[None], following(forward.loaded, tokens, [position]))
         watched = (int(allowed.argmax()) if token is None else token, *also)
-    elif plain.ndim == 1:
-        watched = (int(plain.argmax()) if token is None else token, *also)
+    elif baseline.ndim == 1:
+        watched = (int(baseline.argmax()) if token is None else token, *also)
     stacks: list[str] = [name for name, _ in forward.loaded.config.stacks]
     begins = tuple((stacks.index(stack), layer) for stack, layer, _ in map(place_of, edits.attentions))
-    return Rows(forward, tokens, begins, edits, position, watched, trunk, plain)
+    return Rows(forward, tokens, begins, edits, position, watched, shared, baseline)
 
 
 def in_batches(rows: Rows) -> Iterator[RowAnswers]:
-    """All rows, as many at once as fit."""
+    """All rows, in batches that fit."""
     most = rows.most()
     for start in range(0, rows.n, most):
         yield rows.run(start, min(rows.n, start + most))
 
 
+def all_rows(rows: Rows, watch: Callable[[int, int], object]) -> RowAnswers:
+    """All rows; `watch` receives the number of finished rows and the total after every batch."""
+    done: list[RowAnswers] = []
+    for answers in in_batches(rows):
+        done.append(answers)
+        watch(sum(part.n_rows for part in done), rows.n)
+    return together(done)
+
+
 def has_classes(loaded: Loaded) -> bool:
-    """Whether the answer of a model is one of its classes, with a probability. Of a regression it is the text's vector."""
+    """True if the answer of a model is one of its classes, with a probability. A regression answers with the text's vector."""
     return loaded.spec.classes is not None and loaded.spec.classes.kind != "numbers"
 
 
@@ -264,8 +273,8 @@ def class_names(loaded: Loaded, numbers: Sequence[int]) -> tuple[str, ...]:
 
 
 def _answered(forward: Pass, final: Tensor) -> Tensor:
-    """The last residual [row, d_model] of a position -> logits [row, vocab]; that of all, [row, pos, d_model], of a classifier ->
-    [row, class], and else itself. float32."""
+    """From the last residual [row, d_model] at one position: logits [row, vocab]. From all positions [row, pos, d_model]: logits
+    [row, class] of a classifier, otherwise the residual itself. float32."""
     if final.ndim == 3:
         return class_logits(forward.loaded, final, forward.prompt) if has_classes(forward.loaded) else final.float()
     return head_of(forward.loaded)(final[:, None])[:, 0].float()
@@ -276,11 +285,11 @@ def _array(x: Tensor) -> np.ndarray:
 
 
 def copies(prompt: Prompt, n: int) -> Prompt:
-    """A prompt of one text, n times."""
+    """A prompt of n copies of one text."""
     return Prompt(prompt.sources * n, None if prompt.targets is None else prompt.targets * n)
 
 
-# What each row does differently. A head is (name of its attention, number).
+# The edits of rows. A head is (name of its attention, index).
 
 
 def heads_of(forward: Pass) -> list[tuple[str, int]]:
@@ -293,49 +302,50 @@ def heads_of(forward: Pass) -> list[tuple[str, int]]:
     ]
 
 
-def silenced(heads: Sequence[tuple[str, int]], to: To, prompt: Prompt, sizes: Mapping[str, int] = {}) -> Edits:
-    """Row i has heads[i] silent, and as many after it as `sizes` says of its attention, itself among them: their outputs are
-    zero, or each the mean of its own over the real tokens of the text."""
+def with_ablations(heads: Sequence[tuple[str, int]], to: To, prompt: Prompt, sizes: Mapping[str, int] = {}) -> Edits:
+    """Row i has heads[i] ablated, together with the rest of its group: `sizes` are group sizes by attention (default 1). Each output is
+    zero, or its mean over the real tokens of the text."""
 
-    def silent(real: Tensor, z: Tensor) -> Tensor:  # [head, query, d_head] of one row and head as [query, d_head]
+    def ablated(real: Tensor, z: Tensor, _: int) -> Tensor:  # z [query, d_head]
         if to == "zero":
             return torch.zeros_like(z)
-        counted = real.to(z.device, z.dtype)[:, None]
-        return ((z * counted).sum(0, keepdim=True) / counted.sum()).expand_as(z)
+        weight = real.to(z.device, z.dtype)[:, None]
+        return ((z * weight).sum(0, keepdim=True) / weight.sum()).expand_as(z)
 
     def hooks(start: int, stop: int) -> Mapping[str, Hook]:
-        found: dict[str, Hook] = {}
-        for name, cells in _by_attention(heads[start:stop]).items():
-            read = prompt.sources if name.startswith("encoder") or prompt.targets is None else prompt.targets
-            real = ~torch.tensor(read[0].padding)
+        hooks: dict[str, Hook] = {}
+        for name, cells in by_attention(heads[start:stop]).items():
+            real = ~torch.tensor(queries_of(prompt, name).padding)
             cells = [(row, head + i) for row, head in cells for i in range(sizes.get(name, 1))]
-            found[f"{name}.hook_z"] = partial(_each, cells, lambda z, _, real=real: silent(real, z))
-        return found
+            hooks[f"{name}.hook_z"] = partial(_changed_heads, cells, partial(ablated, real))
+        return hooks
 
     return Edits("Silencing a head", tuple(name for name, _ in heads), hooks)
 
 
-def patched(heads: Sequence[tuple[str, int]], other: Mapping[str, Tensor], places: Mapping[str, Places]) -> Edits:
-    """Row i has in heads[i] what this head gave in another run, other: attention -> z [head, query, d_head] of it.
+def with_patches(heads: Sequence[tuple[str, int]], other: Mapping[str, Tensor], places: Mapping[str, Places]) -> Edits:
+    """Row i has the output of heads[i] in another run; `other` is z [head, query, d_head] of that run by attention.
 
-    places: attention -> the queries that are changed, and those of the other run that they are taken from.
+    `places` are by attention: the queries that are replaced, and the corresponding queries of the other run.
     """
 
-    def taken(name: str, z: Tensor, head: int) -> Tensor:
-        here, there = places[name]
+    def patched(name: str, z: Tensor, head: int) -> Tensor:  # z [query, d_head]
+        own, theirs = places[name]
         z = z.clone()
-        z[here] = other[name][head][there]
+        z[own] = other[name][head][theirs]
         return z
 
     def hooks(start: int, stop: int) -> Mapping[str, Hook]:
-        some = _by_attention(heads[start:stop])
-        return {f"{name}.hook_z": partial(_each, cells, partial(taken, name)) for name, cells in some.items()}
+        cells = by_attention(heads[start:stop])
+        return {f"{name}.hook_z": partial(_changed_heads, some, partial(patched, name)) for name, some in cells.items()}
 
     return Edits("Taking over a head's output", tuple(name for name, _ in heads), hooks)
 
 
-def cut(cells: Sequence[tuple[int, int]], attentions: Sequence[str], head: int | None, n_heads: int) -> Edits:
-    """Row i may not look from query to key of cells[i], in one head or (None) in all of these attentions."""
+def with_blocked_edges(
+    cells: Sequence[tuple[int, int]], attentions: Sequence[str], head: int | None, n_heads: int
+) -> Edits:
+    """Row i has the edge cells[i] = (query, key) masked, in one head or (None) in all heads of these attentions."""
 
     def hooks(start: int, stop: int) -> Mapping[str, Hook]:
         layer = Singles(torch.tensor(cells[start:stop]).view(-1, 2), head, n_heads)
@@ -348,15 +358,15 @@ def cut(cells: Sequence[tuple[int, int]], attentions: Sequence[str], head: int |
     return Edits("Cutting a look", (attentions[0],) * len(cells), hooks)
 
 
-def _by_attention(heads: Sequence[tuple[str, int]]) -> dict[str, list[tuple[int, int]]]:
-    """Attention -> (row, head) of the rows that are about it."""
-    found: dict[str, list[tuple[int, int]]] = {}
+def by_attention(heads: Sequence[tuple[str, int]]) -> dict[str, list[tuple[int, int]]]:
+    """(row, head) of the rows of each attention."""
+    cells: dict[str, list[tuple[int, int]]] = {}
     for row, (name, head) in enumerate(heads):
-        found.setdefault(name, []).append((row, head))
-    return found
+        cells.setdefault(name, []).append((row, head))
+    return cells
 
 
-def _each(cells: list[tuple[int, int]], change: Callable[[Tensor, int], Tensor], z: Tensor) -> Tensor:
+def _changed_heads(cells: list[tuple[int, int]], change: Callable[[Tensor, int], Tensor], z: Tensor) -> Tensor:
     """z [row, head, query, d_head] with some heads of some rows changed, each as [query, d_head]."""
     z = z.clone()
     for row, head in cells:
@@ -370,39 +380,33 @@ def ablate_each(
     token: int | None,
     watch: Callable[[int, int], object],
 ) -> HeadEffects:
-    """The effect of every head on what a pass over one text predicts after `position`, or with None on the text's class or vector:
-    see Trace.ablate_each."""
+    """The effect of every head on the prediction after `position` in a pass over one text, or for None on the text's class or vector: see
+    Trace.ablate_each."""
     heads = heads_of(forward)
-    rows = rows_of(forward, silenced(heads, "zero", forward.prompt), position, token)
-    done: list[RowAnswers] = []
-    for outcome in in_batches(rows):
-        done.append(outcome)
-        watch(sum(part.n_rows for part in done), len(heads))
-    before, after = rows.before(), together(done)
+    rows = rows_of(forward, with_ablations(heads, "zero", forward.prompt), position, token)
+    before, after = rows.before(), all_rows(rows, watch)
     effects = tuple(_effect(name, head, before, after[i : i + 1]) for i, (name, head) in enumerate(heads))
     if before.logit is None or before.probability is None:
         return HeadEffects(effects)
-    (string,) = (
-        strings_of(forward.loaded, rows.watched) if position is not None else class_names(forward.loaded, rows.watched)
-    )
-    return HeadEffects(
-        effects, position, rows.watched[0], string, float(before.logit[0, 0]), float(before.probability[0, 0])
-    )
+    (string,) = (strings_of if position is not None else class_names)(forward.loaded, rows.watched)
+    logit, probability = float(before.logit[0, 0]), float(before.probability[0, 0])
+    return HeadEffects(effects, position, rows.watched[0], string, logit, probability)
 
 
 def _effect(name: str, head: int, before: RowAnswers, after: RowAnswers) -> HeadEffect:
-    stack, layer, site = place_of(name)
-    numbers: dict[str, Any] = {}
     if after.distance is not None:
-        numbers = {"distance": float(after.distance[0])}
-    elif before.logit is not None and before.probability is not None and after.kl is not None:
-        assert after.logit is not None and after.probability is not None
-        numbers = {
-            "logit": float(after.logit[0, 0] - before.logit[0, 0]),
-            "probability": float(after.probability[0, 0] - before.probability[0, 0]),
-            "kl": float(after.kl[0]),
-        }
-    return HeadEffect(stack, layer, site, head, **numbers)
+        return HeadEffect(*place_of(name), head, distance=float(after.distance[0]))
+    logit, probability = (
+        None if a is None or b is None else float(a[0, 0] - b[0, 0])
+        for a, b in ((after.logit, before.logit), (after.probability, before.probability))
+    )
+    return HeadEffect(*place_of(name), head, logit, probability, None if after.kl is None else float(after.kl[0]))
+
+
+def queries_of(prompt: Prompt, attention: str) -> Tokens:
+    """The text of the queries of an attention, in a prompt of one text."""
+    texts = prompt.sources if attention.startswith("encoder") or prompt.targets is None else prompt.targets
+    return texts[0]
 
 
 def place_of(name: str) -> tuple[str, int, Literal["attn", "cross_attn"]]:

@@ -1,4 +1,4 @@
-"""Parts of an atlas on a Ray cluster: a model on each of many processes, which share the parts out among them. Needs Ray."""
+"""An atlas on a Ray cluster: several processes, each with a model, compute the parts. Needs Ray."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ray import data, is_initialized
 from ray import init as join
 
 from ..checkpoints import Loaded
-from .atlas import SCHEMA, Surveyed, table_of_part
+from .atlas import SCHEMA, SurveyResult, table_of_part
 
-STORE = 100 << 20  # bytes of the object store of a Ray that is begun here: parts are small
+STORE = 100 << 20  # bytes of the object store of a local Ray; parts are small
 
 
 class Surveyor:
-    """One process's model; asked for a part, it answers with its table as bytes."""
+    """The model of one process, which computes the table of a part as bytes."""
 
     def __init__(self, load: Callable[[], Loaded], most_tokens: int) -> None:
-        torch.set_num_threads(1)  # as many processes as cores work beside each other
+        torch.set_num_threads(1)  # each core has its own process
         self.loaded, self.most_tokens = load(), most_tokens
 
     def __call__(self, part: dict[str, Any]) -> dict[str, Any]:
@@ -30,10 +30,10 @@ class Surveyor:
         return {"first": part["first"], "table": bytes(as_bytes(table))}
 
 
-def on_ray(load: Callable[[], Loaded], most_tokens: int, processes: int = 2) -> Surveyed:
-    """What atlas.survey() takes as `surveyed`: on the cluster that RAY_ADDRESS names, or on one begun on this machine.
+def on_ray(load: Callable[[], Loaded], most_tokens: int, processes: int = 2) -> SurveyResult:
+    """The `surveyed` argument of atlas.survey(), on the cluster of RAY_ADDRESS, or on a local one.
 
-    `load` gives the model in a process of its own, and travels there.
+    `load` is sent to each process and loads its model.
     """
 
     def surveyed(parts: Sequence[tuple[int, Sequence[str]]]) -> Iterator[tuple[int, pa.Table]]:
@@ -57,19 +57,19 @@ def on_ray(load: Callable[[], Loaded], most_tokens: int, processes: int = 2) -> 
 
 
 def begin(processes: int) -> None:
-    """Join the cluster that is named, or begin a small one."""
+    """Join the cluster of RAY_ADDRESS, or start a local one."""
     if is_initialized():
         return
     root = str(Path(__file__).resolve().parents[2])
-    named: dict[str, Any] = {"runtime_env": {"env_vars": {"PYTHONPATH": root}}, "log_to_driver": False}
+    options: dict[str, Any] = {"runtime_env": {"env_vars": {"PYTHONPATH": root}}, "log_to_driver": False}
     if not os.environ.get("RAY_ADDRESS"):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        named |= {"address": "local", "num_cpus": processes, "include_dashboard": False, "object_store_memory": STORE}
-    join(**named)
+        options |= {"address": "local", "num_cpus": processes, "include_dashboard": False, "object_store_memory": STORE}
+    join(**options)
 
 
 def as_bytes(table: pa.Table) -> pa.Buffer:
-    found = pa.BufferOutputStream()
-    with pa.ipc.new_stream(found, table.schema) as stream:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
-    return found.getvalue()
+    return sink.getvalue()

@@ -15,16 +15,25 @@ from ..errors import Refused
 
 PROSE = (".txt", ".md")
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
-LIKELY = ("text", "sentence", "content", "body", "prompt", "review", "document", "story")  # names that corpora use
-NAMED = 12  # columns that a sentence lists
+LIKELY = (
+    "text",
+    "sentence",
+    "content",
+    "body",
+    "prompt",
+    "review",
+    "document",
+    "story",
+)  # common names of the text column
+NAMED = 12  # columns listed in an error message
 
 
 def texts_of(path: Path, column: str | None = None, most: int | None = None) -> list[str]:
-    """The texts of a file, or of all files of a folder in the order of their names; the first `most` of them.
+    """The texts of a file, or of all files of a folder in the order of their names; at most the first `most`.
 
-    Prose is what stands between empty lines, or line by line where there are none; lines that begin with # are headings. Of
-    a table, `column` names the texts; a table with one column alone needs no name. Empty cells are no texts. A folder
-    gives its .txt files, or with `column` its tables. Raises Refused, with the columns that there are.
+    Prose is split at empty lines, or into lines if there are none; lines that start with # are headings and skipped. In a table `column`
+    has the texts; a table with a single column needs no name. Empty cells are skipped. A folder yields its .txt files, or with
+    `column` its tables. Raises Refused, with the available columns.
     """
     if path.is_dir():
         kinds = TABLES if column is not None else (".txt",)
@@ -33,13 +42,13 @@ def texts_of(path: Path, column: str | None = None, most: int | None = None) -> 
             raise Refused(_which(others[0], _columns(others[0])))
     else:
         files = [path]
-    found = list(islice((text for file in files for text in _texts(file, column)), most))
-    if not found:
+    texts = list(islice((text for file in files for text in _texts(file, column)), most))
+    if not texts:
         raise Refused(
             f"There is no text in {path.name}{'' if column is None else f', column {column}'}. An atlas needs a UTF-8 file of "
             f"paragraphs, a folder of .txt files, or with --column a table: {', '.join(TABLES)}."
         )
-    return found
+    return texts
 
 
 def _texts(file: Path, column: str | None) -> Iterator[str]:
@@ -51,28 +60,28 @@ def _texts(file: Path, column: str | None) -> Iterator[str]:
             )
         yield from _paragraphs(_read(file))
         return
-    there = _columns(file)
-    if column is None and len(there) != 1:
-        raise Refused(_which(file, there))
-    name = there[0] if column is None else column
-    if name not in there:
-        near = get_close_matches(name, there, 1)
+    columns = _columns(file)
+    if column is None and len(columns) != 1:
+        raise Refused(_which(file, columns))
+    name = columns[0] if column is None else column
+    if name not in columns:
+        near = get_close_matches(name, columns, 1)
         meant = f" Is {near[0]} meant?" if near else ""
-        raise Refused(f"{file.name} has no column {name}.{meant} It has {_listed(there)}.")
+        raise Refused(f"{file.name} has no column {name}.{meant} It has {_listed(columns)}.")
     for row, cell in enumerate(_cells(file, name), 1):
         if cell is None:
             continue
         if not isinstance(cell, str):
             raise Refused(
-                f"Column {name} of {file.name} has no text in row {row}, but {_kind(cell)}. Choose a column of texts: {_listed(there)}."
+                f"Column {name} of {file.name} has no text in row {row}, but {_kind(cell)}. Choose a column of texts: {_listed(columns)}."
             )
         if line := " ".join(cell.split()):
             yield line
 
 
-def _which(file: Path, there: Sequence[str]) -> str:
-    likely = next((name for name in LIKELY if name in there), there[0] if there else "text")
-    return f"{file.name} is a table with {_listed(there)}. Say which one has the texts, such as --column {likely}."
+def _which(file: Path, columns: Sequence[str]) -> str:
+    likely = next((name for name in LIKELY if name in columns), columns[0] if columns else "text")
+    return f"{file.name} is a table with {_listed(columns)}. Say which one has the texts, such as --column {likely}."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -85,7 +94,7 @@ def _kind(cell: Any) -> str:
     return kinds.get(type(cell), f"a {type(cell).__name__}")
 
 
-# prose
+# Prose.
 
 
 def _read(file: Path) -> str:
@@ -102,11 +111,11 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield line
 
 
-# tables
+# Tables.
 
 
 def _columns(file: Path) -> list[str]:
-    """The names of a table's columns in their order: of JSON, of its first object."""
+    """The names of a table's columns in order; for JSON those of its first object."""
     kind = file.suffix.lower()
     if kind == ".parquet":
         return list(_parquet(file).schema_arrow.names)
@@ -117,7 +126,7 @@ def _columns(file: Path) -> list[str]:
 
 
 def _cells(file: Path, column: str) -> Iterator[Any]:
-    """The cells of one column, None where a row has none."""
+    """The cells of one column; None for a row without one."""
     kind = file.suffix.lower()
     if kind == ".parquet":
         for batch in _parquet(file).iter_batches(columns=[column]):
@@ -128,12 +137,12 @@ def _cells(file: Path, column: str) -> Iterator[Any]:
         for row in rows:
             yield row[at] if at < len(row) else None
     else:
-        for found in _objects(file):
-            yield found.get(column)
+        for entry in _objects(file):
+            yield entry.get(column)
 
 
 def _csv_rows(file: Path) -> Iterator[list[str]]:
-    """RFC 4180, with the separator that the first line has most of."""
+    """RFC 4180, with the most frequent separator of the first line."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a cell may be a book
     text = _read(file)
     head = text.split("\n", 1)[0]
@@ -148,17 +157,17 @@ def _csv_rows(file: Path) -> Iterator[list[str]]:
 
 
 def _objects(file: Path) -> Iterator[dict[str, Any]]:
-    """JSON Lines, one object a line; or a .json file that is one list of objects."""
+    """JSON Lines, with one object per line; or a .json file with one list of objects."""
     text = _read(file)
     if file.suffix.lower() == ".json" and text.lstrip().startswith("["):
-        kind, found = "Entry", enumerate(_json(text, f"{file.name} is no JSON"), 1)
+        kind, entries = "Entry", enumerate(_json(text, f"{file.name} is no JSON"), 1)
     else:
         numbered = ((n, line) for n, line in enumerate(text.split("\n"), 1) if line.strip())
-        kind, found = "Line", ((n, _json(line, f"Line {n} of {file.name} is no JSON")) for n, line in numbered)
-    for number, one in found:
-        if not isinstance(one, dict):
+        kind, entries = "Line", ((n, _json(line, f"Line {n} of {file.name} is no JSON")) for n, line in numbered)
+    for number, entry in entries:
+        if not isinstance(entry, dict):
             raise Refused(f'{kind} {number} of {file.name} is no JSON object, such as {{"text": "…"}}.')
-        yield one
+        yield entry
 
 
 def _json(text: str, wrong: str) -> Any:

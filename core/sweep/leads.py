@@ -1,4 +1,4 @@
-"""The lead of one answer over another: a difference of two logits, which is also that of their log-probabilities, in nats."""
+"""Logit difference of an answer and an alternative, which is also the difference of their log-probabilities, in nats."""
 
 from __future__ import annotations
 
@@ -14,68 +14,76 @@ from ..model.hooks import hook_points
 from ..run.classes import check_class
 from ..run.predictions import check_token
 from ..run.trace import Trace
-from .ablations import RowAnswers, has_classes, heads_of, in_batches, patched, place_of, rows_of, silenced
-from .sides import check_lengths
-from .sweeps import HeadPlace, asked_position, check_same_model
+from .ablations import (
+    RowAnswers,
+    has_classes,
+    heads_of,
+    in_batches,
+    place_of,
+    rows_of,
+    with_ablations,
+    with_patches,
+)
+from .sweeps import HeadPlace, check_lengths, check_same_model, head_outputs, resolve_position
 
 Given = Literal["other", "zero", "mean"]
 Head = HeadPlace | tuple[int, int]  # (layer, head) of the last stack's self-attention
 
 
 @dataclass(frozen=True)
-class Lead:
-    """A token, or a class, and the one that it is measured against: after a position, or (None) as the class of the text."""
+class LogitDiff:
+    """An answer and an alternative: tokens after a position, or (None) classes of the text."""
 
     answer: int
-    rival: int
+    alternative: int
     position: int | None
 
     def of(self, rows: RowAnswers) -> np.ndarray:
-        """float32 [row], of rows that watch the answer and then the rival."""
+        """float32 [row], of rows that watch the answer and then the alternative."""
         assert rows.logit is not None
         return rows.logit[:, 0] - rows.logit[:, 1]
 
 
-def lead_between(
+def logit_diff_between(
     run: Trace,
     other: Trace | None = None,
     answer: int | None = None,
-    rival: int | None = None,
+    alternative: int | None = None,
     position: int | None = None,
-) -> Lead:
-    """The lead that a change of `run` is measured by.
+) -> LogitDiff:
+    """The logit difference that measures a change of `run`.
 
-    answer None: the likeliest of the run. rival None: the likeliest of the other run, or the second of this one where there is
-    no other run or both have the same answer. Raises TextError for a model that answers with a vector, for numbers that are no
-    token, and for an answer against itself; IndexError for a position.
+    `answer` None: the most likely token of the run. `alternative` None: the most likely of the other run, or the second of this one if there
+    is no other run or both have the same answer. Raises TextError for a model that answers with a vector, for invalid tokens, and
+    for an answer against itself; IndexError for a position.
     """
-    at = asked_position(run, position, answer)
+    at = resolve_position(run, position, answer)
     if at is not None:
-        check_token(run.loaded, rival)
+        check_token(run.loaded, alternative)
     elif has_classes(run.loaded):
-        check_class(run.loaded, rival)
+        check_class(run.loaded, alternative)
     else:
         raise TextError(
             f"{run.spec.title} answers with a vector, so no word leads over another. Choose a model that predicts words or classes."
         )
-    own = _best(run, at)
-    first = own[0] if answer is None else answer
-    if rival is None:
-        beside = [] if other is None else _best(other, None if position is None else at)[:1]
-        rival = next((token for token in (*beside, *own) if token != first), None)
-    if rival is None or rival == first:
+    own = _top_two(run, at)
+    answer = own[0] if answer is None else answer
+    if alternative is None:
+        others = [] if other is None else _top_two(other, None if position is None else at)[:1]
+        alternative = next((token for token in (*others, *own) if token != answer), None)
+    if alternative is None or alternative == answer:
         raise TextError("An answer has no lead over itself. Give another rival.")
-    return Lead(first, rival, at)
+    return LogitDiff(answer, alternative, at)
 
 
 def check_pair(run: Trace, other: Trace) -> None:
-    """Raises TextError unless both runs are of one model, with as many tokens each: parts are then taken token by token."""
+    """Raise TextError unless both runs are of one model and have the same number of tokens, as patching needs."""
     check_same_model(run, other)
     check_lengths(run, other)
 
 
 def checked_head(loaded: Loaded, head: Head) -> HeadPlace:
-    """Raises InterventionError for a head that the model lacks."""
+    """Resolve a head. Raises InterventionError if the model lacks it."""
     if not isinstance(head, HeadPlace):
         layer, number = head
         head = HeadPlace(loaded.config.stacks[-1][0], layer, "attn", number)
@@ -102,45 +110,42 @@ def attention_of(head: HeadPlace) -> str:
     return f"{head.stack}.blocks.{head.layer}.{head.site}"
 
 
-def _best(run: Trace, position: int | None) -> tuple[int, ...]:
-    """The two likeliest tokens after a position (None: the last), or classes."""
+def _top_two(run: Trace, position: int | None) -> tuple[int, ...]:
+    """The two most likely tokens after a position (None: the last), or classes."""
     if position is None and has_classes(run.loaded):
         return tuple(run.class_logits().topk(2).indices.tolist())
     return run.predictions(None if position is None else [position], k=2).ids[0]
 
 
-def lead_in(run: Trace, lead: Lead) -> float:
-    """The same lead in another run."""
+def logit_diff_in(run: Trace, lead: LogitDiff) -> float:
+    """The value of the same logit difference in another run."""
     at = lead.position
     logits = run.class_logits() if at is None else run.value("head.hook_logits", [at])[0].float()
-    return float(logits[lead.answer] - logits[lead.rival])
+    return float(logits[lead.answer] - logits[lead.alternative])
 
 
-def lead_changes(
-    run: Trace, other: Trace | None, heads: Sequence[HeadPlace], lead: Lead, to: Given = "other"
+def logit_diff_changes(
+    run: Trace, other: Trace | None, heads: Sequence[HeadPlace], lead: LogitDiff, to: Given = "other"
 ) -> tuple[np.ndarray, float]:
-    """By how much the lead of the run changes when each of some heads alone gives what it gave in the other run, nothing
-    ("zero") or its mean over the tokens of the text; float32 [head]. And the lead of the run itself.
+    """Return the change of the logit difference, float32 [head], when each head outputs what it output in the other run, zero, or its mean
+    over the tokens of the text; and the logit difference of the run itself.
 
     Raises TextError for another model or length, TooLarge with both numbers, and Outdated after a training.
     """
     forward = run.forward.of(run.index)
     order = {head: i for i, head in enumerate(heads_of(forward))}
     named = [(attention_of(head), head.head) for head in heads]
-    chosen = sorted(set(named), key=order.__getitem__)
+    unique = sorted(set(named), key=order.__getitem__)
     if to == "other":
         if other is None:
             raise TextError("There is no other sentence to take a head from. Give one.")
         check_pair(run, other)
-        points = list(dict.fromkeys(f"{name}.hook_z" for name, _ in chosen))
-        found = other.forward.moments(points, lambda _, z: z[other.index].clone()) if points else {}
-        theirs = {point.removesuffix(".hook_z"): z for point, z in found.items()}
-        whole = slice(None), slice(None)
-        edits = patched(chosen, theirs, dict.fromkeys(theirs, whole))
+        z = head_outputs(other, (name for name, _ in unique))
+        edits = with_patches(unique, z, dict.fromkeys(z, (slice(None), slice(None))))
     else:
-        edits = silenced(chosen, to, forward.prompt)
-    rows = rows_of(forward, edits, lead.position, lead.answer, (lead.rival,))
+        edits = with_ablations(unique, to, forward.prompt)
+    rows = rows_of(forward, edits, lead.position, lead.answer, (lead.alternative,))
     before = float(lead.of(rows.before())[0])
-    after = [lead.of(part) for part in in_batches(rows)] if chosen else []
-    changes = dict(zip(chosen, np.concatenate(after) - before, strict=True)) if after else {}
+    after = [lead.of(part) for part in in_batches(rows)] if unique else []
+    changes = dict(zip(unique, np.concatenate(after) - before, strict=True)) if after else {}
     return np.array([changes[head] for head in named], np.float32), before

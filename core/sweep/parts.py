@@ -1,4 +1,4 @@
-"""The next word where one part of a model after the other gives what it gives in another run, nothing, or its mean."""
+"""Activation patching: the next token with one component after another replaced by its counterfactual value, zero, or its mean."""
 
 from __future__ import annotations
 
@@ -16,82 +16,80 @@ from ..model.hooks import Hook
 from ..run.predictions import allowed_scores, check_token, following, head_of
 from ..run.trace import Trace
 from .ablations import copies
-from .branches import Trunk, trunk_of
-from .growing import Growing, Passed, row_bytes, stem_moments, stem_points
-from .part import Part, check_part
-from .sides import ADVICE, Sides, To, sides_of
+from .branches import SharedForward, shared_forward_of
+from .growing import Activations, IncrementalBatch, joining_points, prefix_activations, row_bytes
+from .part import Component, check_component
+from .sides import ADVICE, Counterfactual, To, component_points, counterfactual_of
 
-BATCH_BYTES = (
-    384 << 20
-)  # of one batch: 300 heads and MLPs of a sentence go through SmolLM2 together, in a fifth less time than in two
-WORD_ROWS = 64  # whose scores of every word are there at once
+# Bytes of one batch: 300 heads and MLPs of a sentence then fit one batch of SmolLM2, which is a fifth faster than two.
+BATCH_BYTES = 384 << 20
+WORD_ROWS = 64  # rows whose logits are computed at once
 
 
 @dataclass(frozen=True, eq=False)
-class PartAnswers:
-    """The next word with each of some parts changed by itself, a row for each."""
+class PatchResults:
+    """The next token with each of some components replaced, one row for each."""
 
-    parts: tuple[Part, ...]
-    first: int  # how many rows were yielded before
+    parts: tuple[Component, ...]
+    first: int  # number of rows yielded before
     before: np.ndarray  # float32 [watched]: log p of the watched tokens in the run itself
     log_p: np.ndarray  # float32 [row, watched]; the difference of two columns is that of their logits
-    top: np.ndarray  # int64 [row]: the likeliest token
+    top: np.ndarray  # int64 [row]: the most likely token
     top_p: np.ndarray  # float32 [row]: its probability
 
     def to_frame(self) -> frames.DataFrame:
-        """A row for each part; log_p_0 and so on are of the watched tokens in their order. Needs pandas."""
-        columns: dict[str, Sequence[object]] = frames.columns_of(self.parts, Part)
+        """One row for each component; log_p_0 and so on are the watched tokens in order. Needs pandas."""
+        columns: dict[str, Sequence[object]] = frames.columns_of(self.parts, Component)
         columns |= {f"log_p_{i}": self.log_p[:, i].tolist() for i in range(self.log_p.shape[1])}
         return frames.of_columns(columns | {"top": self.top.tolist(), "top_p": self.top_p.tolist()})
 
 
-def patch_parts(
+def patch_components(
     run: Trace,
     other: Trace | None,
-    parts: Sequence[Part | Sequence[Part]],
+    parts: Sequence[Component | Sequence[Component]],
     watched: Sequence[int],
     to: To = "other",
     position: int | None = None,
-) -> Iterator[PartAnswers]:
-    """Each of `parts` in turn gives, at every token, what it gave in the other run: log p of the `watched` tokens after `position`
-    (None: the last real token), and the likeliest one. With to="zero" a head or an MLP gives nothing, with "mean" the mean
-    of what it gives over the tokens of the text; `other` may then be None.
+) -> Iterator[PatchResults]:
+    """Replace the output of each component at every token by that of the other run, and return log p of the `watched` tokens after
+    `position` (None: the last real token) and the most likely token. With to="zero" the output of a head or an MLP is zero, with "mean"
+    its mean over the tokens of the text; `other` may then be None.
 
-    Yields rows in the order of `parts`. An item may be a group of parts, which are computed together; parts by themselves are
-    computed as many at once as fit. Between two batches it may be closed. Activation patching (Vig et al. 2020; Meng et al. 2022);
-    every row is what a run of its own with that edit gives, and so it is computed where a model is no decoder, or where the run is
-    edited. In a decoder a row is computed after the part that it changes and from the first token that differs on.
+    Yields rows in the order of `parts`. An item may be a group of components, which are computed together; single components are batched
+    by available memory. The generator may be closed between two batches. Activation patching (Vig et al. 2020; Meng et al. 2022). Every
+    row equals a separate run with that edit, and is computed as one if the model is not a decoder or the run is edited. In a decoder a row
+    is computed after the component that it changes and from the first token that differs.
 
-    Raises TextError for texts of unequal lengths, another model, or a model without an answer, InterventionError for a part that
-    the run does not have, IndexError for a position, TooLarge with both numbers before anything runs, and Outdated after a training.
+    Raises TextError for texts of unequal lengths, another model, or a model without an answer, InterventionError for a component that the
+    run does not have, IndexError for a position, TooLarge with both numbers before anything runs, and Outdated after a training.
     """
-    groups = [(item,) if isinstance(item, Part) else tuple(item) for item in parts]
-    for group in groups:
-        for part in group:
-            check_changed(run, part, to)
+    groups = _grouped(parts)
+    for part in (part for group in groups for part in group):
+        check_changed(run, part, to)
     for token in watched:
         check_token(run.loaded, token)
-    patching = patching_of(sides_of(run, other, to, position), watched)
-    return patching.answers([list(group) for group in joined(parts)])
+    return patching_of(counterfactual_of(run, other, to, position), watched).answers(groups)
 
 
-def joined(parts: Sequence[Part | Sequence[Part]]) -> list[tuple[Part, ...]]:
-    """The groups, and what stands by itself between them as a group of its own."""
-    found: list[tuple[Part, ...]] = []
-    alone: list[Part] = []
+def _grouped(parts: Sequence[Component | Sequence[Component]]) -> list[list[Component]]:
+    """The groups, with each stretch of single components as a group of its own."""
+    groups: list[list[Component]] = []
+    is_open = False  # True if the last group consists of single components
     for item in parts:
-        if isinstance(item, Part):
-            alone.append(item)
-            continue
-        found += [tuple(alone)] if alone else []
-        alone = []
-        found.append(tuple(item))
-    return [group for group in (*found, tuple(alone)) if group]
+        if not isinstance(item, Component):
+            groups.append([*item])
+        elif is_open:
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+        is_open = isinstance(item, Component)
+    return [group for group in groups if group]
 
 
-def check_changed(run: Trace, part: Part, to: To) -> None:
-    """Raises InterventionError for a part that the run does not have, or that cannot be set to this."""
-    check_part(run, part)
+def check_changed(run: Trace, part: Component, to: To) -> None:
+    """Raise InterventionError if the run has no such component, or it cannot be set to this."""
+    check_component(run, part)
     if part.kind == "resid" and to != "other":
         raise InterventionError(
             "The stream at a word is taken from another run; it has no silence and no mean of its own. Give a run as `other`."
@@ -100,117 +98,120 @@ def check_changed(run: Trace, part: Part, to: To) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Patching:
-    """Rows that are to be computed, a batch at a time."""
+    """Rows to be computed, one batch at a time."""
 
-    sides: Sides
-    given: Mapping[str, Tensor]
-    growing: Growing | None
-    trunk: Trunk | None  # where no batch grows
-    plain: Tensor  # [d_model]: the last residual of the run at the position
+    counterfactual: Counterfactual
+    replacements: Mapping[str, Tensor]
+    batch: IncrementalBatch | None
+    shared_forward: SharedForward | None  # without a batch
     watched: tuple[int, ...]
     before: np.ndarray  # float32 [watched]
 
     def most(self) -> int:
-        """How many rows fit into one batch. Raises TooLarge, with both numbers, where not even one does."""
-        forward, device = self.sides.forward, self.sides.run.loaded.device
-        stem = self.sides.stem
-        if stem is not None:
-            each = row_bytes(forward, stem.n_computed, stem.first)
+        """Number of rows that fit into one batch. Raises TooLarge, with both numbers, if not even one fits."""
+        forward, device = self.counterfactual.forward, self.counterfactual.run.loaded.device
+        prefix = self.counterfactual.prefix
+        if prefix is not None:
+            each = row_bytes(forward, prefix.n_computed, prefix.first)
         else:
             each = forward.transient() + forward.loaded.config.vocab_size * 16
         most = max(1, min(BATCH_BYTES, memory.free_bytes(device) // 2) // each)
-        n = self.sides.position + 1
+        n = self.counterfactual.position + 1
         memory.admit_large(most * each, device, f"Changing a part in a run of {n:,} tokens", ADVICE)
         return most
 
-    def answers(self, groups: Sequence[Sequence[Part]]) -> Iterator[PartAnswers]:
-        """All rows of all groups, a batch after the other."""
+    def answers(self, groups: Sequence[Sequence[Component]]) -> Iterator[PatchResults]:
+        """All rows of all groups, in batches."""
         first = 0
         for group in groups:
             most = self.most()
             for start in range(0, len(group), most):
-                found = self.run(group[start : start + most], first)
-                first += len(found.parts)
-                yield found
+                results = self.run(group[start : start + most], first)
+                first += len(results.parts)
+                yield results
 
-    def run(self, parts: Sequence[Part], first: int = 0) -> PartAnswers:
+    def run(self, parts: Sequence[Component], first: int = 0) -> PatchResults:
         """These rows in one batch. Raises Outdated after a training."""
-        forward = self.sides.forward
+        forward = self.counterfactual.forward
         forward.weights.check()
         with torch.inference_mode():
-            final = self._whole(parts) if self.growing is None else self.growing.run(parts)
-            log_p, top, top_p = words_of(self.sides, final, self.watched)
-        forward.weights.check()  # a training may run meanwhile
-        return PartAnswers(tuple(parts), first, self.before, log_p, top, top_p)
+            final = self._whole_rows(parts) if self.batch is None else self.batch.run(parts)
+            log_p, top, top_p = _next_tokens(self.counterfactual, final, self.watched)
+        forward.weights.check()  # a training may have changed them in the meantime
+        return PatchResults(tuple(parts), first, self.before, log_p, top, top_p)
 
-    def _whole(self, parts: Sequence[Part]) -> Tensor:
-        """The last residual [row, d_model] of edited runs, which branch off at the layer of their part where nothing forbids it."""
-        assert self.trunk is not None
-        config, forward = self.sides.run.config, self.sides.forward
+    def _whole_rows(self, parts: Sequence[Component]) -> Tensor:
+        """The last residual [row, d_model] of edited runs, which branch off at the layer of their component if layers are shared."""
+        assert self.shared_forward is not None
+        config, forward = self.counterfactual.run.config, self.counterfactual.forward
         stacks: list[str] = [name for name, _ in config.stacks]
         last = stacks[-1]
         begins = [(stacks.index(part.stack or last), part.layer) for part in parts]
         order = sorted(range(len(parts)), key=begins.__getitem__)
-        cells: dict[str, list[tuple[int, Part]]] = {}
+        cells: dict[str, list[tuple[int, Component]]] = {}
         for row, i in enumerate(order):
             cells.setdefault(parts[i].point(last), []).append((row, parts[i]))
-        hooks: dict[str, Hook] = {point: partial(changed, some, self.given[point]) for point, some in cells.items()}
-        if self.trunk.streams:
-            final = self.trunk.grow([begins[i] for i in order], hooks)
+        hooks: dict[str, Hook] = {
+            point: partial(_with_components, some, self.replacements[point]) for point, some in cells.items()
+        }
+        if self.shared_forward.streams:
+            final = self.shared_forward.run_rows([begins[i] for i in order], hooks)
         else:
             final = replace(forward, prompt=copies(forward.prompt, len(parts))).run(hooks)
         rows = torch.empty_like(final[:, 0])
-        rows[torch.tensor(order, device=rows.device)] = final[:, self.sides.position]
+        rows[torch.tensor(order, device=rows.device)] = final[:, self.counterfactual.position]
         return rows
 
 
-def patching_of(sides: Sides, watched: Sequence[int], passed: Passed | None = None) -> Patching:
-    """The rows to come, after one plain pass of the run; where rows grow, none is needed if `passed` has what passed stem_points(), as
-    the slopes of estimates have."""
-    forward, stem = sides.forward, sides.stem
-    trunk = growing = None
-    if stem is None:
-        trunk = trunk_of(forward, {})
-        plain = trunk.final[0, sides.position]
-        if sides.theirs is not None:
-            given = sides.theirs
-        else:
-            points = [point for point in sides.part_points if not point.endswith("hook_resid_post")]
-            given = sides.given(forward.moments(points, lambda _, x: x[0].clone()))
+def patching_of(
+    counterfactual: Counterfactual, watched: Sequence[int], activations: Activations | None = None
+) -> Patching:
+    """Prepare the rows with one unedited pass of the run. A prefix needs no pass if `activations` at joining_points() are given, which
+    Gradients have."""
+    forward, prefix = counterfactual.forward, counterfactual.prefix
+    shared_forward = batch = None
+    if prefix is None:
+        shared_forward = shared_forward_of(forward, {})
+        final = shared_forward.final[0, counterfactual.position]
+        replacements = counterfactual.other_activations
+        if replacements is None:
+            points = [p for p in component_points(counterfactual.run) if not p.endswith("hook_resid_post")]
+            replacements = counterfactual.replacements(forward.moments(points, lambda _, x: x[0].clone()))
     else:
-        passed = passed or stem_moments(forward, stem, stem_points(forward))
-        plain, given = passed.final, sides.given(passed.own, passed.theirs)
-        growing = Growing(forward, stem, passed.own, given)
+        activations = activations or prefix_activations(forward, prefix, joining_points(forward))
+        final, replacements = activations.final, counterfactual.replacements(activations.own, activations.other)
+        batch = IncrementalBatch(forward, prefix, activations.own, replacements)
     with torch.inference_mode():
-        before, _, _ = words_of(sides, plain[None], tuple(watched))
-    made = Patching(sides, given, growing, trunk, plain, tuple(watched), before[0])
-    made.most()  # refuses before the first row is asked for
-    return made
+        before, _, _ = _next_tokens(counterfactual, final[None], tuple(watched))
+    patching = Patching(counterfactual, replacements, batch, shared_forward, tuple(watched), before[0])
+    patching.most()  # refuse before the first row is requested
+    return patching
 
 
-def words_of(sides: Sides, final: Tensor, watched: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """From last residuals [row, d_model]: log p of the watched tokens [row, watched], the likeliest token [row], and its p [row]."""
-    head = head_of(sides.run.loaded)
-    what = following(sides.run.loaded, sides.tokens, [sides.position])
-    log_ps, tops, shares = [], [], []
-    for some in final.split(WORD_ROWS):
-        scores = allowed_scores(head(some[:, None])[:, 0].float(), what * len(some))
+def _next_tokens(
+    counterfactual: Counterfactual, final: Tensor, watched: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """From last residuals [row, d_model]: log p of the watched tokens [row, watched], the most likely token [row], and its p [row]."""
+    loaded = counterfactual.run.loaded
+    head = head_of(loaded)
+    may_follow = following(loaded, counterfactual.tokens, [counterfactual.position])
+    log_p, top, top_p = [], [], []
+    for rows in final.split(WORD_ROWS):
+        scores = allowed_scores(head(rows[:, None])[:, 0].float(), may_follow * len(rows))
         total = scores.logsumexp(-1)
-        best, top = scores.max(-1)
-        log_ps.append((scores[:, list(watched)] - total[:, None]).cpu().numpy())
-        tops.append(top.cpu().numpy())
-        shares.append((best - total).exp().cpu().numpy())
-    return np.concatenate(log_ps), np.concatenate(tops), np.concatenate(shares)
+        best, tokens = scores.max(-1)
+        log_p.append((scores[:, list(watched)] - total[:, None]).cpu().numpy())
+        top.append(tokens.cpu().numpy())
+        top_p.append((best - total).exp().cpu().numpy())
+    return np.concatenate(log_p), np.concatenate(top), np.concatenate(top_p)
 
 
-def changed(cells: Sequence[tuple[int, Part]], given: Tensor, x: Tensor) -> Tensor:
-    """x [row, ...] with the part of some rows as it is given."""
+def _with_components(cells: Sequence[tuple[int, Component]], replacement: Tensor, x: Tensor) -> Tensor:
+    """x [row, ...] with the component of some rows replaced."""
     x = x.clone()
     for row, part in cells:
-        if part.kind == "head":
-            x[row, part.at] = given[part.at]
-        elif part.kind == "mlp":
-            x[row] = given
+        if part.kind == "mlp":
+            x[row] = replacement
         else:
-            x[row, part.at] = given[part.at]
+            x[row, part.at] = replacement[part.at]
     return x

@@ -1,4 +1,4 @@
-"""Two sides of a comparison: a run, and what each of its parts gives instead: as in another run, nothing, or its mean."""
+"""Counterfactual: a run, and the values that its components are set to: those of another run, zero, or the mean over the text."""
 
 from __future__ import annotations
 
@@ -18,57 +18,94 @@ from ..run.forward_pass import Pass
 from ..run.predictions import checked_positions, head_of
 from ..run.trace import Trace
 from ..run.wrapped import Wrapped, cannot
-from .growing import Stem, can_grow, held_bytes, stem_moments, stem_of
-from .sweeps import check_same_model, read_last
+from .growing import SharedPrefix, can_grow, held_bytes, prefix_activations, shared_prefix_of
+from .sweeps import check_lengths, check_same_model, final_token_input
 
 To = Literal["other", "zero", "mean"]
-PART_ENDS = ("attn.hook_z", "hook_mlp_out", "hook_resid_post")
+COMPONENT_ENDS = ("attn.hook_z", "hook_mlp_out", "hook_resid_post")
 ADVICE = "Try a shorter text, or a smaller model."
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
-    """A run of one text, the token whose next word is asked about, and the source of what its parts give instead."""
+class Counterfactual:
+    """A run of one text, the position whose prediction is studied, and the source of the replacement values."""
 
     run: Trace
-    forward: Pass  # of the run's text alone
+    forward: Pass  # of this text of the run
     position: int
     to: To
-    stem: Stem | None  # None: every row is an edited run of the whole text
-    theirs: (
-        Mapping[str, Tensor] | None
-    )  # by hook point, what passed in the other run, without the batch; None where it is in the stem
+    prefix: SharedPrefix | None  # None: every row is an edited run of the whole text
+    # Activations of the other run by hook point, without the batch axis; None if its text is in the prefix, or there is none.
+    other_activations: Mapping[str, Tensor] | None
 
     @property
     def tokens(self) -> Tokens:
-        """The text whose next word is asked about."""
-        return read_last(self.run)
+        """The text whose next token is studied."""
+        return final_token_input(self.run)
 
-    def given(self, own: Mapping[str, Tensor], beside: Mapping[str, Tensor] | None = None) -> Mapping[str, Tensor]:
-        """By hook point, what each part gives instead of `own`: of every token, or one for all of them. `beside` is what passed in a
-        text that ran beside the run."""
-        theirs = self.theirs if self.theirs is not None else beside
-        if theirs is not None:
-            return theirs
-        found = {point: x for point, x in own.items() if point.endswith(("attn.hook_z", "hook_mlp_out"))}
+    def replacements(
+        self, own: Mapping[str, Tensor], other: Mapping[str, Tensor] | None = None
+    ) -> Mapping[str, Tensor]:
+        """Return what replaces the activations `own`, by hook point: for every token, or one value for all of them. `other` are the
+        activations of a counterfactual text that ran in the same pass."""
+        values = self.other_activations if self.other_activations is not None else other
+        if values is not None:
+            return values
+        outputs = {point: x for point, x in own.items() if point.endswith(("attn.hook_z", "hook_mlp_out"))}
         if self.to == "zero":
-            return {point: torch.zeros_like(x[..., :1, :]) for point, x in found.items()}
-        return {point: self._mean(point, x) for point, x in found.items()}
+            return {point: torch.zeros_like(x[..., :1, :]) for point, x in outputs.items()}
+        return {point: self._mean(point, x) for point, x in outputs.items()}
 
     def _mean(self, point: str, x: Tensor) -> Tensor:
-        """[..., pos, width] -> [..., 1, width], over the tokens of the text without padding."""
+        """[..., pos, width] -> [..., 1, width], the mean over the tokens of the text without padding."""
         tokens = self.run.source if point.startswith("encoder") else self.tokens
         real = ~torch.tensor(tokens.padding[: x.shape[-2]], device=x.device)
         return x[..., real, :].mean(-2, keepdim=True)
 
-    @property
-    def part_points(self) -> list[str]:
-        """The hook points of all parts, in the order of the pass."""
-        return [point for point in hook_points(self.run.loaded.model) if point.endswith(PART_ENDS)]
+
+def component_points(run: Trace) -> list[str]:
+    """The hook points of all components of a run's model, in the order of the pass."""
+    return [point for point in hook_points(run.loaded.model) if point.endswith(COMPONENT_ENDS)]
 
 
-def sides_of(run: Trace, other: Trace | None, to: To, position: int | None) -> Sides:
-    """The two sides of a comparison. Raises as patch_parts()."""
+def counterfactual_of(run: Trace, other: Trace | None, to: To, position: int | None) -> Counterfactual:
+    """Pair a run with the values that replace its activations. Raises as patch_components()."""
+    _check_patchable(run, other, to, position)
+    (at,) = checked_positions(final_token_input(run), None if position is None else [position])
+    forward, other_forward = run.forward.of(run.index), None
+    if other is not None and to == "other":
+        _check_counterparts(run, other)
+        other_forward = other.forward.of(other.index)
+    (last_real,) = checked_positions(final_token_input(run), None)
+    passes = [forward] if other_forward is None else [forward, other_forward]
+    if not all(can_grow(each, at) for each in passes) or (to == "mean" and at != last_real):
+        whole = None if other_forward is None else whole_activations(other_forward, run)
+        return Counterfactual(run, forward, at, to, None, whole)
+    return Counterfactual(run, forward, at, to, *_prefix_of(run, at, other, other_forward))
+
+
+def _prefix_of(
+    run: Trace, at: int, other: Trace | None, other_forward: Pass | None
+) -> tuple[SharedPrefix, dict[str, Tensor] | None]:
+    """The prefix of a run up to a position, with the counterfactual text; and the activations of the other run if its model is another.
+
+    Other weights have other activations from the first token on, so a prefix is shared only within one model.
+    """
+    is_same_model = other is not None and other_forward is not None and other.loaded.model is run.loaded.model
+    first = first_difference(run.source, other.source, at) if other is not None and is_same_model else 0
+    needed = held_bytes(run.forward.of(run.index), at + 1 - first, first, sides=other_forward is not None)
+    memory.admit_large(needed, run.loaded.device, f"Keeping every part of a text of {at + 1:,} tokens", ADVICE)
+    prefix = shared_prefix_of(run, at, first)
+    if other_forward is None:
+        return prefix, None
+    if is_same_model:
+        return prefix.with_counterfactual(other_forward), None
+    own_prefix = prefix.of_other_model(other_forward)
+    return prefix, dict(prefix_activations(other_forward, own_prefix, component_points(run)).own)
+
+
+def _check_patchable(run: Trace, other: Trace | None, to: To, position: int | None) -> None:
+    """Raise Refused in its kinds unless components of the run can be replaced as requested."""
     if isinstance(run.loaded, Wrapped):
         cannot("what passes between its layers, which parts are taken from,")
     if isinstance(run.loaded, NoLoaded):
@@ -83,71 +120,30 @@ def sides_of(run: Trace, other: Trace | None, to: To, position: int | None) -> S
             + ("." if run.loaded.model.head is None else ", or name the position of the word that it is to find.")
         )
     head_of(run.loaded)
-    (at,) = checked_positions(read_last(run), None if position is None else [position])
-    forward = run.forward.of(run.index)
-    theirs = None
-    if other is not None and to == "other":
-        check_same_model(run, other)
-        if run.config.d_model != other.config.d_model:
-            raise TextError(
-                "A part's output can be taken from a run of the same model alone; this other model is of another width."
-            )
-        check_lengths(run, other)
-        theirs = other.forward.of(other.index)
-    last_real = checked_positions(read_last(run), None)[0]
-    grows = can_grow(forward, at) and (theirs is None or can_grow(theirs, at)) and (to != "mean" or at == last_real)
-    # Another model's first tokens are other vectors, so that nothing is shared with it.
-    same = other is not None and theirs is not None and other.loaded.model is run.loaded.model
-    first = first_difference(run.source, other.source, at) if other is not None and same else 0
-    if not grows:
-        return Sides(run, forward, at, to, None, None if theirs is None else whole_moments(theirs, run))
-    memory.admit_large(
-        held_bytes(forward, at + 1 - first, first, sides=theirs is not None),
-        run.loaded.device,
-        f"Keeping every part of a text of {at + 1:,} tokens",
-        ADVICE,
-    )
-    stem = stem_of(run, at, first)
-    if theirs is None:
-        return Sides(run, forward, at, to, stem, None)
-    if same:
-        return Sides(run, forward, at, to, stem.beside(theirs), None)
-    points = [point for point in hook_points(run.loaded.model) if point.endswith(PART_ENDS)]
-    return Sides(run, forward, at, to, stem, stem_moments(theirs, stem.of(theirs), points).own)
 
 
-def whole_moments(forward: Pass, run: Trace) -> dict[str, Tensor]:
-    """The numbers that every part gives in a pass over one whole text."""
+def _check_counterparts(run: Trace, other: Trace) -> None:
+    """Raise TextError unless both runs are of models of one shape and of texts of one length."""
+    check_same_model(run, other)
+    if run.config.d_model != other.config.d_model:
+        raise TextError(
+            "A part's output can be taken from a run of the same model alone; this other model is of another width."
+        )
+    check_lengths(run, other)
+
+
+def whole_activations(forward: Pass, run: Trace) -> dict[str, Tensor]:
+    """Return the outputs of all components in a pass over one whole text."""
     config, prompt = forward.loaded.config, forward.prompt
-    each = config.n_heads * config.value_width * 2 + 2 * config.d_model  # two attentions of a decoder with an encoder
-    tokens = sum(
-        n * length for (_, n), length in zip(config.stacks, (prompt.source_len, prompt.target_len), strict=False)
-    )
+    each = config.n_heads * config.value_width * 2 + 2 * config.d_model  # a decoder with an encoder has two attentions
+    lengths = (prompt.source_len, prompt.target_len)
+    tokens = sum(n * length for (_, n), length in zip(config.stacks, lengths, strict=False))
     size = f"Keeping every part of a text of {prompt.source_len:,} tokens"
     memory.admit_large(tokens * each * forward.loaded.dtype.itemsize, forward.loaded.device, size, ADVICE)
-    points = [point for point in hook_points(run.loaded.model) if point.endswith(PART_ENDS)]
-    return forward.moments(points, lambda _, x: x[0].clone())
+    return forward.moments(component_points(run), lambda _, x: x[0].clone())
 
 
-def check_lengths(run: Trace, other: Trace) -> None:
-    """Raises TextError for texts whose tokens do not stand opposite each other."""
-    pairs = [(run.source, other.source)]
-    if run.target is not None and other.target is not None:
-        pairs.append((run.target, other.target))
-    for mine, theirs in pairs:
-        a, b = (sum(not padding for padding in tokens.padding) for tokens in (mine, theirs))
-        if a != b:
-            raise TextError(
-                f"These texts have {a:,} and {b:,} tokens, and each part is taken token by token. Write a text of {a:,} "
-                'tokens, or take what heads give at the last token alone (patch_heads with "last").'
-            )
-        if mine.padding != theirs.padding:
-            raise TextError(
-                "These texts are padded at different places, so their tokens do not stand opposite each other. Run each by itself."
-            )
-
-
-def first_difference(mine: Tokens, theirs: Tokens, position: int) -> int:
-    """The first token that is another one; the one asked about where none is."""
-    pairs = zip(mine.ids, theirs.ids, mine.type_ids, theirs.type_ids, strict=True)
+def first_difference(own: Tokens, other: Tokens, position: int) -> int:
+    """Index of the first token that differs; `position` if none before it does."""
+    pairs = zip(own.ids, other.ids, own.type_ids, other.type_ids, strict=True)
     return next((i for i, (a, b, c, d) in enumerate(pairs) if (a, c) != (b, d) and i < position), position)

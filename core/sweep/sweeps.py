@@ -1,11 +1,11 @@
-"""Which head does an answer depend on, or which look, or which head of another run: one edit after the other, each by itself."""
+"""Sweeps: one answer with every head ablated, every attention edge blocked, or every head patched from another run, one at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from ..errors import InterventionError, TextError
 from ..model.hooks import Look
 from ..model.rules import row_blocks
 from ..model.text import Tokens
+from ..run.attention import AttentionRecord
 from ..run.classes import check_class
 from ..run.predictions import check_token, checked_positions, head_of, labels_of
 from ..run.trace import Trace
@@ -23,26 +24,26 @@ from .ablations import (
     RowAnswers,
     Rows,
     To,
+    all_rows,
     class_names,
-    cut,
     has_classes,
     heads_of,
-    in_batches,
-    patched,
     place_of,
+    queries_of,
     rows_of,
-    silenced,
-    together,
+    with_ablations,
+    with_blocked_edges,
+    with_patches,
 )
 
 Site = Literal["attn", "cross_attn"]
 Where = Literal["all", "last"]
-MOST_LOOKS = 40  # tokens: in longer texts the looks of one query are cut, since all would be n²/2
+MAX_EDGES = 40  # tokens; in longer texts only the edges of one query are blocked, since all would be n²/2
 
 
 @dataclass(frozen=True)
-class SilenceHeads:
-    """Asks for what sweep_heads() gives."""
+class AblateHeads:
+    """Request of sweep_heads()."""
 
     to: To = "zero"
     position: int | None = None
@@ -51,8 +52,8 @@ class SilenceHeads:
 
 
 @dataclass(frozen=True)
-class CutLooks:
-    """Asks for what sweep_edges() gives."""
+class BlockEdges:
+    """Request of sweep_edges()."""
 
     site: Site = "attn"
     stack: str | None = None
@@ -63,9 +64,18 @@ class CutLooks:
     token: int | None = None
 
 
+class EdgeOptions(TypedDict, total=False):
+    """Keyword arguments of sweep_edges(): fields of BlockEdges."""
+
+    site: Site
+    stack: str | None
+    position: int | None
+    token: int | None
+
+
 @dataclass(frozen=True)
 class PatchHeads:
-    """Asks for what patch_heads() gives; `other` is the key of a run."""
+    """Request of patch_heads(); `other` is the key of a run."""
 
     other: str
     where: Where = "all"
@@ -73,12 +83,12 @@ class PatchHeads:
     token: int | None = None
 
 
-Asked = SilenceHeads | CutLooks | PatchHeads
+SweepRequest = AblateHeads | BlockEdges | PatchHeads
 
 
 @dataclass(frozen=True)
 class HeadPlace:
-    """A head of the model, or several that share keys and values: `n` from this one on."""
+    """A head of the model, or a group of `n` heads from this one on that share keys and values."""
 
     stack: str
     layer: int
@@ -88,8 +98,8 @@ class HeadPlace:
 
 
 @dataclass(frozen=True)
-class LookPlace:
-    """A query and the key that it may not look at."""
+class EdgePlace:
+    """An attention edge: a query, and the key that it may not attend to."""
 
     query: int
     key: int
@@ -97,57 +107,55 @@ class LookPlace:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sweep:
-    """What each of many edits does by itself to one answer: a row for each of `places`."""
+    """Effect of each of many edits on one answer, one row for each of `places`."""
 
-    places: tuple[HeadPlace, ...] | tuple[LookPlace, ...]
+    places: tuple[HeadPlace, ...] | tuple[EdgePlace, ...]
     before: RowAnswers  # one row: the run itself
     after: RowAnswers
-    position: int | None  # after which the prediction is; None: it is about the classes or the vectors of the text
-    watched: tuple[int, ...] = ()  # tokens or classes: the first is the answer
-    labels: Mapping[int, str] = field(default_factory=dict)  # of every token or class that a row names
-    single: tuple[int, ...] = ()  # queries with one key alone, or with none, which are never cut
-    query: int | None = None  # the only query whose looks were cut; None: every one
+    position: int | None  # of the prediction; None if the answer is the class or the vectors of the text
+    watched: tuple[int, ...] = ()  # tokens or classes; the first is the answer
+    labels: Mapping[int, str] = field(default_factory=dict)  # of every token or class in the rows
+    single: tuple[int, ...] = ()  # queries with at most one visible key, whose edges are never blocked
+    query: int | None = None  # the only query whose edges were blocked; None: all queries
     lengths: np.ndarray | None = (
-        None  # float32 [row]: ‖z W_O‖ of each head that is silenced, in the run itself: see _lengths()
+        None  # float32 [row]: ‖z W_O‖ of each ablated head in the run itself; see _length_hooks()
     )
 
     def __repr__(self) -> str:
-        what = f"the prediction after token {self.position}"
+        answer = f"the prediction after token {self.position}"
         if self.position is None:
-            what = "the text's vectors" if self.after.distance is not None else "the text's class"
-        edited = "heads" if self._of_heads else "looks"
-        return f"<Sweep over {len(self.places)} {edited}: what each changes of {what}>"
+            answer = "the text's vectors" if self.after.distance is not None else "the text's class"
+        edited = "heads" if self._of_heads else "edges"
+        return f"<Sweep over {len(self.places)} {edited}: the effect of each on {answer}>"
 
     @property
     def _of_heads(self) -> bool:
         return not self.places or isinstance(self.places[0], HeadPlace)
 
     def to_frame(self) -> frames.DataFrame:
-        """A row for each edit: its place and how the answer is with it. The run's own answer is `before`. Needs pandas.
+        """One row for each edit: its place, and the answer with it. The run's own answer is `before`. Needs pandas.
 
-        Of a prediction there are the logit and the probability of the answer, and the KL divergence from the run's; of the
-        text's vector, its distance from the run's.
+        A prediction has the logit and the probability of the answer, and the KL divergence from the run's prediction; the text's vector
+        has its distance from the run's.
         """
-        columns: dict[str, Sequence[object]] = frames.columns_of(
-            self.places, HeadPlace if self._of_heads else LookPlace
-        )
+        kind = HeadPlace if self._of_heads else EdgePlace
+        columns: dict[str, Sequence[object]] = frames.columns_of(self.places, kind)
         if set(columns.get("n", ())) <= {1}:
-            columns.pop("n", None)  # each head by itself
-        after = self.after
-        for name, found in (("logit", after.logit), ("probability", after.probability)):
-            if found is not None:
-                columns[name] = found[:, 0].tolist()
-        for name, found in (("kl", after.kl), ("distance", after.distance), ("length", self.lengths)):
-            if found is not None:
-                columns[name] = found.tolist()
+            columns.pop("n", None)  # no groups
+        for name in ("logit", "probability"):
+            if (numbers := getattr(self.after, name)) is not None:
+                columns[name] = numbers[:, 0].tolist()
+        for name, numbers in (("kl", self.after.kl), ("distance", self.after.distance), ("length", self.lengths)):
+            if numbers is not None:
+                columns[name] = numbers.tolist()
         return frames.of_columns(columns)
 
 
 @dataclass(frozen=True, eq=False)
 class Sweeping:
-    """A sweep that is to be run, a few rows at a time."""
+    """A sweep to be run, a few rows at a time."""
 
-    places: tuple[HeadPlace, ...] | tuple[LookPlace, ...]
+    places: tuple[HeadPlace, ...] | tuple[EdgePlace, ...]
     rows: Rows
     single: tuple[int, ...] = ()
     query: int | None = None
@@ -155,24 +163,26 @@ class Sweeping:
 
     def part(self, after: RowAnswers, first: int) -> Sweep:
         """Results of the rows from `first` on."""
-        before = self.rows.before()
-        named = {int(i) for x in (before.ids, after.ids) if x is not None for i in x.flat} | {*self.rows.watched}
-        ids = sorted(named)
-        loaded = self.rows.forward.loaded
-        labels = labels_of(loaded, ids) if self.rows.position is not None or not ids else class_names(loaded, ids)
-        places = self.places[first : first + after.n_rows]
-        watched = self.rows.watched
-        names = dict(zip(ids, labels, strict=True))
-        lengths = None if self.lengths is None else self.lengths[first : first + after.n_rows]
-        return Sweep(places, before, after, self.rows.position, watched, names, self.single, self.query, lengths)
+        rows, before = self.rows, self.rows.before()
+        ids = sorted({int(i) for x in (before.ids, after.ids) if x is not None for i in x.flat} | {*rows.watched})
+        loaded = rows.forward.loaded
+        labels = labels_of(loaded, ids) if rows.position is not None or not ids else class_names(loaded, ids)
+        part = slice(first, first + after.n_rows)
+        return Sweep(
+            places=self.places[part],
+            before=before,
+            after=after,
+            position=rows.position,
+            watched=rows.watched,
+            labels=dict(zip(ids, labels, strict=True)),
+            single=self.single,
+            query=self.query,
+            lengths=None if self.lengths is None else self.lengths[part],
+        )
 
     def finish(self, watch: Callable[[int, int], object]) -> Sweep:
-        """All rows, one batch after the other."""
-        done: list[RowAnswers] = []
-        for outcome in in_batches(self.rows):
-            done.append(outcome)
-            watch(sum(part.n_rows for part in done), len(self.places))
-        return self.part(together(done), 0)
+        """Run all rows in batches."""
+        return self.part(all_rows(self.rows, watch), 0)
 
 
 def sweep_heads(
@@ -183,34 +193,32 @@ def sweep_heads(
     watch: Callable[[int, int], object] = lambda done, of: None,
     groups: bool = False,
 ) -> Sweep:
-    """Every head silenced in turn: what each alone changes of the prediction of `token` (None: the likeliest) after
-    `position` (None: the last real token); for a classifier of the class `token`; for an encoder that is asked about no position,
-    of the text's vectors.
+    """Ablate every head in turn, and measure the effect on the prediction of `token` (None: the most likely) after `position` (None: the
+    last real token); for a classifier on the class `token`; for an encoder without a position on the text's vectors.
 
-    Silent is an output of zero, or with "mean" the mean of the head's outputs over the text. Michel et al. 2019. With `groups`,
-    heads that share keys and values (grouped-query attention) are silenced together, a row for each group. The run's other
-    edits hold in every row. Raises IndexError, TextError, TooLarge with both numbers, and Outdated after a training.
+    An ablated head outputs zero, or with "mean" the mean of its outputs over the text (Michel et al. 2019). With `groups`, heads that
+    share keys and values (grouped-query attention) are ablated together, one row for each group. The run's other edits apply to every
+    row. Raises IndexError, TextError, TooLarge with both numbers, and Outdated after a training.
     """
-    return begin_heads(run, SilenceHeads(to, position, token, groups)).finish(watch)
+    return begin_heads(run, AblateHeads(to, position, token, groups)).finish(watch)
 
 
 def sweep_edges(
     run: Trace,
-    site: Site = "attn",
-    stack: str | None = None,
     layer: int | None = None,
     head: int | None = None,
     query: int | None = None,
-    position: int | None = None,
-    token: int | None = None,
+    *,
     watch: Callable[[int, int], object] = lambda done, of: None,
+    **options: Unpack[EdgeOptions],
 ) -> Sweep:
-    """Every look, of a query at a key, cut in turn: in all layers and heads of a kind of attention, or in those that are named.
+    """Block every attention edge, from a query to a key, in turn: in all layers and heads of one kind of attention, or in the given ones.
 
-    stack None is the last one. A query that may look at one key alone is never cut. In texts of more than MOST_LOOKS tokens
-    the looks of one query are cut: `query`, None for that of the position asked about, or the last. Raises as sweep_heads().
+    The options are the other fields of BlockEdges: `site` ("attn"), `stack` (None: the last one), and `position` and `token` as for
+    sweep_heads(). The edge of a query with only one visible key is never blocked. In texts of more than MAX_EDGES tokens only the
+    edges of one query are blocked: `query`, None for the position under study, or the last. Raises as sweep_heads().
     """
-    return begin_edges(run, CutLooks(site, stack, layer, head, query, position, token)).finish(watch)
+    return begin_edges(run, BlockEdges(layer=layer, head=head, query=query, **options)).finish(watch)
 
 
 def patch_heads(
@@ -221,88 +229,96 @@ def patch_heads(
     token: int | None = None,
     watch: Callable[[int, int], object] = lambda done, of: None,
 ) -> Sweep:
-    """Every head in turn gives what it gave in the other run: which of them carries the difference between two texts?
+    """Replace the output of every head in turn by its output in the other run, to find the heads that carry the difference of two texts.
 
-    "all" takes its output at all tokens, which needs texts of equal length; "last" at the last token alone. Watched are the
-    answer of the run and that of the other. Activation patching (Vig et al. 2020; Meng et al. 2022). Raises as
-    sweep_heads(), and TextError for another model or length.
+    "all" replaces the output at all tokens, which needs texts of equal length; "last" only at the last token. The answer of the run and
+    that of the other are watched. Activation patching (Vig et al. 2020; Meng et al. 2022). Raises as sweep_heads(), and TextError for
+    another model or length.
     """
     return begin_patches(run, other, where, position, token).finish(watch)
 
 
-def begin_heads(run: Trace, asked: SilenceHeads) -> Sweeping:
-    """The sweep of sweep_heads(), before it runs."""
-    to, token = asked.to, asked.token
-    if to not in ("zero", "mean"):
-        raise InterventionError(f"A head is silenced to zero or to the mean, not {to!r}.")
-    sizes = {r.name: r.n_heads // r.n_kv_heads if asked.groups else 1 for r in run.records}
+def begin_heads(run: Trace, request: AblateHeads) -> Sweeping:
+    """Prepare sweep_heads()."""
+    if request.to not in ("zero", "mean"):
+        raise InterventionError(f"A head is silenced to zero or to the mean, not {request.to!r}.")
+    sizes = {r.name: r.n_heads // r.n_kv_heads if request.groups else 1 for r in run.records}
     heads = [(name, head) for name, head in heads_of(run.forward) if head % sizes[name] == 0]
-    alone = run.forward.of(run.index)
-    edits = silenced(heads, to, alone.prompt, sizes)
-    at = asked_position(run, asked.position, token)
-    written: dict[str, Tensor] = {}
-    looks = _lengths(run, at, sizes, written)
-    rows = rows_of(alone, edits, at, token, looks=looks)
+    forward = run.forward.of(run.index)
+    edits = with_ablations(heads, request.to, forward.prompt, sizes)
+    at = resolve_position(run, request.position, request.token)
+    lengths: dict[str, Tensor] = {}
+    rows = rows_of(forward, edits, at, request.token, watchers=_length_hooks(run, at, sizes, lengths))
     places = tuple(HeadPlace(*place_of(name), head, sizes[name]) for name, head in heads)
-    lengths = np.array([written[name][head // sizes[name]].item() for name, head in heads], np.float32)
-    return Sweeping(places, rows, lengths=lengths)
+    by_row = np.array([lengths[name][head // sizes[name]].item() for name, head in heads], np.float32)
+    return Sweeping(places, rows, lengths=by_row)
 
 
-def begin_edges(run: Trace, asked: CutLooks) -> Sweeping:
-    """The sweep of sweep_edges(), before it runs."""
-    site, stack, layer, head, query, token = asked.site, asked.stack, asked.layer, asked.head, asked.query, asked.token
-    last = run.config.stacks[-1][0] if stack is None else stack
-    records = [r for r in run.records if (r.stack, r.site) == (last, site) and layer in (None, r.layer)]
-    if not records:
-        raise InterventionError(f"This run has no such attention: {site} in layer {layer} of the {last}.")
-    if head is not None and not 0 <= head < run.config.n_heads:
-        raise InterventionError(f"There is no head {head}: this model's heads are 0 to {run.config.n_heads - 1}.")
-    at = asked_position(run, asked.position, token)
-    queries, keys = run.text(run.index).tokens_of(records[0].of(run.index))
-    if query is None and max(len(queries), len(keys)) > MOST_LOOKS:
+def begin_edges(run: Trace, request: BlockEdges) -> Sweeping:
+    """Prepare sweep_edges()."""
+    records, head = _requested_attentions(run, request), request.head
+    at = resolve_position(run, request.position, request.token)
+    queries, keys = run.text(run.index).tokens_of(records[0])
+    query = request.query
+    if query is None and max(len(queries), len(keys)) > MAX_EDGES:
         query = at if at is not None and at < len(queries) else checked_positions(queries, None)[0]
     if query is not None:
         checked_positions(queries, [query])
-    seen = torch.zeros(len(queries), len(keys), dtype=torch.bool)
-    for record in records:
-        mask = record.of(run.index).rule.mask
-        columns = torch.arange(len(keys), device=record.device)
-        for block in row_blocks(len(queries), len(keys) * mask.n_heads):
-            lines = torch.arange(block.start, block.stop, device=record.device)
-            allowed = mask.block(lines, columns)[0]  # [head or 1, query, key]
-            own = allowed[head] if head is not None and len(allowed) > 1 else allowed.any(0)
-            seen[block] |= own.cpu()
-    seen[torch.tensor(queries.padding)] = False
-    single = tuple(i for i, n in enumerate(seen.sum(-1).tolist()) if n < 2 and not queries.padding[i])
-    cells = [(i, j) for i, j in seen.nonzero().tolist() if i not in single and query in (None, i)]
+    visible = _visible_edges(records, head, queries, len(keys))
+    single = tuple(i for i, n in enumerate(visible.sum(-1).tolist()) if n < 2 and not queries.padding[i])
+    cells = [(i, j) for i, j in visible.nonzero().tolist() if i not in single and query in (None, i)]
     if not cells:
         raise InterventionError(f"Query {query} may look at one token alone, which cannot be cut. Choose a later one.")
-    edits = cut(cells, [record.name for record in records], head, run.config.n_heads)
-    rows = rows_of(run.forward.of(run.index), edits, at, token)
-    return Sweeping(tuple(LookPlace(i, j) for i, j in cells), rows, single, query)
+    edits = with_blocked_edges(cells, [record.name for record in records], head, run.config.n_heads)
+    rows = rows_of(run.forward.of(run.index), edits, at, request.token)
+    return Sweeping(tuple(EdgePlace(i, j) for i, j in cells), rows, single, query)
+
+
+def _requested_attentions(run: Trace, request: BlockEdges) -> list[AttentionRecord]:
+    """The records of this text whose edges are blocked. Raises InterventionError."""
+    site, layer, head = request.site, request.layer, request.head
+    stack = run.config.stacks[-1][0] if request.stack is None else request.stack
+    records = [r for r in run.records if (r.stack, r.site) == (stack, site) and layer in (None, r.layer)]
+    if not records:
+        raise InterventionError(f"This run has no such attention: {site} in layer {layer} of the {stack}.")
+    if head is not None and not 0 <= head < run.config.n_heads:
+        raise InterventionError(f"There is no head {head}: this model's heads are 0 to {run.config.n_heads - 1}.")
+    return [record.of(run.index) for record in records]
+
+
+def _visible_edges(records: Sequence[AttentionRecord], head: int | None, queries: Tokens, n_keys: int) -> Tensor:
+    """bool [query, key]: True where a head (None: any head) of any of these attentions sees the key. False for padded queries."""
+    visible = torch.zeros(len(queries), n_keys, dtype=torch.bool)
+    for record in records:
+        mask = record.rule.mask
+        columns = torch.arange(n_keys, device=record.device)
+        for block in row_blocks(len(queries), n_keys * mask.n_heads):
+            rows = torch.arange(block.start, block.stop, device=record.device)
+            allowed = mask.block(rows, columns)[0]  # [head or 1, query, key]
+            of_head = allowed[head] if head is not None and len(allowed) > 1 else allowed.any(0)
+            visible[block] |= of_head.cpu()
+    visible[torch.tensor(queries.padding)] = False
+    return visible
 
 
 def begin_patches(
     run: Trace, other: Trace, where: Where = "all", position: int | None = None, token: int | None = None
 ) -> Sweeping:
-    """The sweep of patch_heads(), before it runs."""
+    """Prepare patch_heads()."""
     check_same_model(run, other)
-    lengths = [(len(run.source), len(other.source))]
-    if run.target is not None and other.target is not None:
-        lengths.append((len(run.target), len(other.target)))
-    if where == "all" and any(a != b for a, b in lengths):
-        a, b = next(pair for pair in lengths if pair[0] != pair[1])
+    unequal = [(a, b) for a, b in ((len(a), len(b)) for a, b in _text_pairs(run, other)) if a != b]
+    if where == "all" and unequal:
+        a, b = unequal[0]
         raise TextError(
             f"These texts have {a:,} and {b:,} tokens, and a head's output is taken token by token. "
             "Give a sentence of the same length, or take the output at the last token alone."
         )
     heads = heads_of(run.forward)
-    names = list(dict.fromkeys(name for name, _ in heads))
-    found = other.forward.moments([f"{name}.hook_z" for name in names], lambda _, z: z[other.index].clone())
+    z = head_outputs(other, (name for name, _ in heads))
     whole = slice(None), slice(None)
-    places = {name: whole if where == "all" else (_last(run, name), _last(other, name)) for name in names}
-    edits = patched(heads, {name: found[f"{name}.hook_z"] for name in names}, places)
-    at = asked_position(run, position, token)
+    places = {name: whole if where == "all" else (_last_query(run, name), _last_query(other, name)) for name in z}
+    edits = with_patches(heads, z, places)
+    at = resolve_position(run, position, token)
     also: tuple[int, ...] = ()
     if at is not None:
         also = (other.predictions(k=1).ids[0][0],)
@@ -312,63 +328,86 @@ def begin_patches(
     return Sweeping(tuple(HeadPlace(*place_of(name), head) for name, head in heads), rows)
 
 
+def _text_pairs(run: Trace, other: Trace) -> list[tuple[Tokens, Tokens]]:
+    """The source texts of both runs, and their targets if both have one."""
+    pairs = [(run.source, other.source)]
+    return pairs if run.target is None or other.target is None else [*pairs, (run.target, other.target)]
+
+
+def head_outputs(run: Trace, attentions: Iterable[str]) -> dict[str, Tensor]:
+    """z [head, query, d_head] of a run by attention, each of which is listed once."""
+    points = list(dict.fromkeys(f"{name}.hook_z" for name in attentions))
+    seen = run.forward.moments(points, lambda _, z: z[run.index].clone()) if points else {}
+    return {point.removesuffix(".hook_z"): z for point, z in seen.items()}
+
+
 def check_same_model(run: Trace, other: Trace) -> None:
-    """Raises TextError for runs of two models whose heads, words or classes are not each other's."""
-    mine, theirs = run.config, other.config
-    mine_classes, their_classes = run.spec.classes, other.spec.classes
-    if (mine.n_heads, mine.d_head, mine.stacks, mine.vocab_size) != (
-        theirs.n_heads,
-        theirs.d_head,
-        theirs.stacks,
-        theirs.vocab_size,
-    ):
+    """Raise TextError if the models of both runs differ in their heads, vocabulary or classes."""
+    own, theirs = ((c.n_heads, c.d_head, c.stacks, c.vocab_size) for c in (run.config, other.config))
+    if own != theirs:
         raise TextError("A head's output can be taken from a run of the same model alone; this other model has others.")
-    if mine_classes != their_classes:
+    if run.spec.classes != other.spec.classes:
         raise TextError(
             "A head's output can be taken from a run of the same model alone; this other model has other classes."
         )
 
 
-def asked_position(run: Trace, position: int | None, token: int | None) -> int | None:
-    """After which token a prediction is asked for; None where it is about the text's classes or vectors. Raises IndexError,
+def check_lengths(run: Trace, other: Trace) -> None:
+    """Raise TextError if the tokens of both texts do not correspond one to one."""
+    for own, theirs in _text_pairs(run, other):
+        a, b = (sum(not padding for padding in tokens.padding) for tokens in (own, theirs))
+        if a != b:
+            raise TextError(
+                f"These texts have {a:,} and {b:,} tokens, and each part is taken token by token. Write a text of {a:,} "
+                'tokens, or take what heads give at the last token alone (patch_heads with "last").'
+            )
+        if own.padding != theirs.padding:
+            raise TextError(
+                "These texts are padded at different places, so their tokens do not stand opposite each other. Run each by itself."
+            )
+
+
+def resolve_position(run: Trace, position: int | None, token: int | None) -> int | None:
+    """The position of the prediction under study; None if the answer is the class or the vectors of the text. Raises IndexError and
     TextError."""
     if has_classes(run.loaded) and position is None:
         check_class(run.loaded, token)
         return None
     check_token(run.loaded, token)
-    named = position is not None or token is not None
-    if named:
+    if position is not None or token is not None:
         head_of(run.loaded)
-    if not named and (run.loaded.model.head is None or not run.config.writes):
+    elif run.loaded.model.head is None or not run.config.writes:
         return None
-    return checked_positions(read_last(run), None if position is None else [position])[0]
+    return checked_positions(final_token_input(run), None if position is None else [position])[0]
 
 
-def read_last(run: Trace) -> Tokens:
-    """The text whose words the last stack predicts."""
+def final_token_input(run: Trace) -> Tokens:
+    """The text whose tokens the last stack predicts."""
     return run.source if run.target is None else run.target
 
 
-def _last(run: Trace, name: str) -> slice:
+def _last_query(run: Trace, name: str) -> slice:
     """The last real query of an attention."""
-    tokens = run.source if name.startswith("encoder") else read_last(run)
+    tokens = run.source if name.startswith("encoder") else final_token_input(run)
     (at,) = checked_positions(tokens, None)
     return slice(at, at + 1)
 
 
-def _lengths(run: Trace, position: int | None, sizes: Mapping[str, int], found: dict[str, Tensor]) -> dict[str, Look]:
-    """Looks that leave in `found` how long a vector each head [head] of an attention writes into the stream, before a norm after
-    it: after the position that is asked about; where none is, and in the encoder of two stacks, the mean over the tokens of the
-    text. `sizes` are {attention: how many heads are counted as one}."""
+def _length_hooks(
+    run: Trace, position: int | None, sizes: Mapping[str, int], lengths: dict[str, Tensor]
+) -> dict[str, Look]:
+    """Hooks that store in `lengths` the norm of the vector that each head [head] of an attention writes into the residual stream, before
+    a norm after the attention: at `position`, or as the mean over the tokens of the text for None and in the encoder of two stacks.
+    `sizes` are the sizes of head groups by attention."""
     prompt = run.forward.prompt.of(run.index)
     last = run.config.stacks[-1][0]
 
-    def norms(name: str, x: Tensor) -> None:  # [1, pos, head, d_model]
-        each = x[0].float().unflatten(1, (-1, sizes[name])).sum(2).norm(dim=-1)
+    def store(name: str, x: Tensor) -> None:  # [1, pos, head, d_model]
+        norms = x[0].float().unflatten(1, (-1, sizes[name])).sum(2).norm(dim=-1)
         if position is not None and name.startswith(last):
-            found[name] = each[position].cpu()
+            lengths[name] = norms[position].cpu()
             return
-        read = prompt.sources if name.startswith("encoder") or prompt.targets is None else prompt.targets
-        found[name] = each[~torch.tensor(read[0].padding, device=each.device)].mean(0).cpu()
+        real = ~torch.tensor(queries_of(prompt, name).padding, device=norms.device)
+        lengths[name] = norms[real].mean(0).cpu()
 
-    return {f"{name}.hook_result": Look(partial(norms, name)) for name in sizes}
+    return {f"{name}.hook_result": Look(partial(store, name)) for name in sizes}

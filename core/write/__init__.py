@@ -1,1 +1,1 @@
-"""Writing: sampling and beams with a KV cache, and a text as it grows."""
+"""Text generation: sampling, beam search, and step-by-step writing."""

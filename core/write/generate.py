@@ -1,16 +1,16 @@
-"""stream() and generate(): a decoder writes on, one token at a time, keeping keys and values as it goes.
+"""stream() and generate(): text generation, one token at a time, with a KV cache.
 
-With and without the cache the same tokens come out. A model with rotary positions of the `dynamic` kind turns every token
-again once a text outgrows its training length, so from there on a cache would hold the wrong vectors: it is let go, and
-each step reads the whole text again.
+The tokens are the same with and without the cache. With `dynamic` rotary scaling a text that outgrows the trained context is rotated by
+other angles from its first token on. From there on cached keys would be wrong, so the cache is dropped and each step reads the whole text.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal, TypedDict, Unpack, get_type_hints
 
 import numpy as np
 import torch
@@ -41,67 +41,67 @@ from ..run.wrapped import Wrapped, cannot
 
 Texts = str | Sequence[str] | None
 Ids = Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | Tensor | np.ndarray | None
-MAX_TOKENS = 64  # that are written unless a number is given
+MAX_TOKENS = 64  # default of max_tokens
 Ending = Literal["end", "max_tokens", "positions"]
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """One text's next token. Probabilities are the model's own, among what may follow: before temperature, top-k and top-p."""
+    """The next token of one text. Probabilities are the model's own, among the allowed tokens: before temperature, top-k and top-p."""
 
     id: int
     prob: float
-    top: tuple[tuple[int, float], ...]  # the likeliest tokens with their probabilities, best first
-    ends: bool  # a stop token: the text is over
+    top: tuple[tuple[int, float], ...]  # the most likely tokens with their probabilities, best first
+    ends: bool  # True for a stop token
 
 
 @dataclass(frozen=True, eq=False)
 class GenerationStep:
-    """One token for every text of the batch; None for a text that is over."""
+    """One token for every text of the batch; None for a text that has ended."""
 
     index: int  # from 0
     chosen: tuple[Chosen | None, ...]
-    logits: Tensor  # [batch, vocab] float32, what the tokens were chosen from; -inf for what may not follow
-    cache_bytes: int  # keys and values held after the tokens before this one were read; 0 without a cache
+    logits: Tensor  # [batch, vocab] float32, from which the tokens were chosen; -inf for tokens that may not follow
+    cache_bytes: int  # keys and values stored before this token; 0 without a cache
 
 
 @dataclass(frozen=True)
 class Generation:
-    """The tokens written after one prompt, a stop token included."""
+    """The tokens generated after one prompt, including a stop token."""
 
     ids: tuple[int, ...]
-    text: str  # without special tokens; empty where there is no tokenizer
+    text: str  # without special tokens; empty without a tokenizer
     log_prob: float  # of the whole continuation, in nats
     ending: Ending
-    notices: tuple[str, ...] = ()  # sentences about its prompt: padding that was read like words
+    notices: tuple[str, ...] = ()  # about its prompt: padding that was read as words
 
 
 @dataclass(frozen=True)
 class RawPrompt:
-    """What is read before anything is written, as the caller gave it."""
+    """The prompt, as the caller gave it."""
 
-    text: Texts
-    ids: Ids
-    target: Texts
-    target_ids: Sequence[int] | None
+    text: Texts = None
+    ids: Ids = None
+    target: Texts = None
+    target_ids: Sequence[int] | None = None
     keep: Keep | Sequence[Keep] = None  # as many rows as ids
     target_keep: Keep = None
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How each token is chosen, within the limits that make sense."""
+    """How each token is chosen. Raises GenerationError for values out of range."""
 
-    temperature: float | None = None  # None: the likeliest token each time
+    temperature: float | None = None  # None: the most likely token each time
     top_k: int | None = None
     top_p: float | None = None
-    min_p: float | None = None  # of the likeliest token's probability, below which none is drawn
+    min_p: float | None = None  # share of the most likely token's probability below which no token is sampled
     seed: int = 0
-    show: int = 1  # how many of the likeliest tokens each step names
+    show: int = 1  # number of most likely tokens in each step
 
     @property
     def cuts(self) -> tuple[float, int | None, float | None, float | None]:
-        """The arguments of candidates(). Of a Sampling that has a temperature."""
+        """The arguments of candidates(), with a temperature."""
         assert self.temperature is not None
         return self.temperature, self.top_k, self.top_p, self.min_p
 
@@ -123,87 +123,117 @@ class Sampling:
             )
 
 
+class WritingOptions(TypedDict, total=False):
+    """Keyword arguments of stream(), generate() and beam_steps(); see stream()."""
+
+    ids: Ids
+    target: Texts
+    target_ids: Sequence[int] | None
+    keep: Keep | Sequence[Keep]
+    target_keep: Keep
+    max_tokens: int | None
+    max_new_tokens: int | None  # deprecated name of max_tokens
+    stop: Collection[int] | None
+    cached: bool
+
+
+class SamplingOptions(WritingOptions, total=False):
+    """Keyword arguments of generate(): also the fields of Sampling, or `sampling` itself."""
+
+    sampling: Sampling
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    seed: int
+
+
+class StreamOptions(SamplingOptions, total=False):
+    """Keyword arguments of stream()."""
+
+    show: int
+
+
+@dataclass(frozen=True)
+class WritingRequest:
+    """The options of one call, resolved."""
+
+    prompt: RawPrompt
+    sampling: Sampling
+    max_tokens: int
+    stop: Collection[int] | None
+    cached: bool
+
+    @classmethod
+    def of(cls, text: Texts | RawPrompt, options: Mapping[str, Any], kind: type, show: int = 1) -> WritingRequest:
+        """Resolve the keyword arguments of `kind`, a TypedDict. Raises TypeError for an unknown one, and GenerationError for values out of
+        range."""
+        if unknown := options.keys() - get_type_hints(kind):
+            raise TypeError(
+                f"unexpected keyword argument {min(unknown)!r}; there are: {', '.join(get_type_hints(kind))}"
+            )
+        prompt, sampling = (
+            {field.name: options[field.name] for field in fields(record) if field.name in options}
+            for record in (RawPrompt, Sampling)
+        )
+        if (prompt and isinstance(text, RawPrompt)) or (sampling and "sampling" in options):
+            raise TypeError("give a RawPrompt or a Sampling either as one object or as keyword arguments, not both")
+        return cls(
+            prompt=text if isinstance(text, RawPrompt) else RawPrompt(text, **prompt),
+            sampling=options.get("sampling") or Sampling(**{"show": show, **sampling}),
+            max_tokens=resolve_max_tokens(options.get("max_tokens"), options.get("max_new_tokens")),
+            stop=options.get("stop"),
+            cached=options.get("cached", True),
+        )
+
+
 def stream(
-    loaded: Loaded,
-    text: Texts = None,
-    *,
-    ids: Ids = None,
-    target: Texts = None,
-    target_ids: Sequence[int] | None = None,
-    max_tokens: int | None = None,
-    max_new_tokens: int | None = None,
-    temperature: float | None = None,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-    seed: int = 0,
-    stop: Collection[int] | None = None,
-    show: int = 5,
-    cached: bool = True,
-    keep: Keep | Sequence[Keep] = None,
-    target_keep: Keep = None,
+    loaded: Loaded, text: Texts | RawPrompt = None, **options: Unpack[StreamOptions]
 ) -> Iterator[GenerationStep]:
-    """Write after a text, several texts, or token ids, and yield every step as it is taken.
+    """Generate after a text, several texts, or token ids, and yield every step.
 
-    An encoder–decoder reads the text and writes after `target` (nothing but its start token if none is given). Several
-    texts are padded on the left and written side by side.
+    An encoder–decoder reads the text and continues `target` (only its start token by default). Several texts are padded on the left and
+    continued in one batch.
 
-    temperature None takes the likeliest token each time. A number samples from softmax(logits / temperature), after
-    top_k kept the k likeliest tokens (Fan et al. 2018, arXiv:1805.04833) and top_p the fewest whose probabilities reach p
-    (Holtzman et al. 2020, arXiv:1904.09751), and min_p of these the ones that have at least that share of the likeliest one's
-    probability (Nguyen et al. 2024, arXiv:2407.01082). Equal seeds give equal texts, whatever other random numbers are drawn.
+    temperature: None (the default) chooses the most likely token each time. A number samples from softmax(logits / temperature), after
+    top_k kept the k most likely tokens (Fan et al. 2018, arXiv:1805.04833), top_p the fewest whose probabilities reach p (Holtzman et
+    al. 2020, arXiv:1904.09751), and min_p those with at least that share of the most likely token's probability (Nguyen et al.
+    2024, arXiv:2407.01082). Equal seeds (`seed`, 0) give equal texts, independent of other random numbers. `sampling` takes all of these
+    as one Sampling.
 
-    What generation_config.json forbids has no probability, and what it forces is written (loaded.next_tokens): scores of all
-    else become -inf before anything is chosen. `max_tokens` is where a forced end comes.
+    Tokens that generation_config.json forbids have no probability, and tokens that it forces are written (loaded.next_tokens): all other
+    scores become -inf before a token is chosen. A forced end comes at `max_tokens`.
 
-    keep and target_keep are the masks that came with ids and target_ids (an attention mask: 1 or True for a real token), keep
-    with as many rows. Padding at the ends is taken away, so that writing continues at the real end of the text.
+    keep and target_keep are the attention masks of ids and target_ids (1 or True for a real token), keep with as many rows as
+    ids. Padding at the ends is removed, so that the text is continued at its real end.
 
-    A text is over at a token of `stop` (None: the model's own end_ids, an empty list: never); all are over after
-    max_tokens (64 unless given; transformers' name for it, max_new_tokens, is the same), or when the longest has used up a
-    table of positions. `show` is how many of the likeliest tokens each
-    step names.
+    A text ends at a token of `stop` (None: the model's own end_ids; an empty list: never). Generation ends after max_tokens (64 by
+    default; max_new_tokens is a deprecated name), or when the longest text has used up the position table. `show` (5) is the number of
+    most likely tokens in each step; `cached` (True) uses a KV cache.
 
-    Raises, before anything runs: GenerationError for settings out of range and models that cannot write, TextError for
+    Raises, before anything runs: GenerationError for settings out of range and models that cannot generate, TextError for
     prompts that cannot be read or are longer than the positions, TooLarge with the bytes needed and free.
     """
-    prompt = RawPrompt(text, ids, target, target_ids, keep, target_keep)
-    sampling = Sampling(temperature, top_k, top_p, min_p, seed, show)
-    return _stream(loaded, prompt, sampling, most_written(max_tokens, max_new_tokens), stop, cached)
+    request = WritingRequest.of(text, options, StreamOptions, show=5)
+    stops, draft = begin(loaded, request)
+    return _steps(draft, request.sampling, request.max_tokens, stops)
 
 
 def generate(
-    loaded: Loaded,
-    text: Texts = None,
-    *,
-    ids: Ids = None,
-    target: Texts = None,
-    target_ids: Sequence[int] | None = None,
-    max_tokens: int | None = None,
-    max_new_tokens: int | None = None,
-    temperature: float | None = None,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    min_p: float | None = None,
-    seed: int = 0,
-    stop: Collection[int] | None = None,
-    cached: bool = True,
-    keep: Keep | Sequence[Keep] = None,
-    target_keep: Keep = None,
+    loaded: Loaded, text: Texts | RawPrompt = None, **options: Unpack[SamplingOptions]
 ) -> tuple[Generation, ...]:
-    """What stream() writes, once it is all there: one Generation for each text. Arguments and errors are stream's."""
-    prompt = RawPrompt(text, ids, target, target_ids, keep, target_keep)
-    sampling = Sampling(temperature, top_k, top_p, min_p, seed, show=1)
-    written: list[list[Chosen]] = []
-    most = most_written(max_tokens, max_new_tokens)
-    stops, draft = begin(loaded, prompt, most, stop, cached, n_beams=1)
-    for step in _steps(draft, sampling, most, stops):
-        written = written or [[] for _ in step.chosen]
+    """Return the finished text of stream(), one Generation for each text. Arguments and errors are those of stream(), without `show`."""
+    request = WritingRequest.of(text, options, SamplingOptions)
+    stops, draft = begin(loaded, request)
+    written: list[list[Chosen]] = [[] for _ in range(draft.prompt.batch)]
+    for step in _steps(draft, request.sampling, request.max_tokens, stops):
         for tokens, chosen in zip(written, step.chosen, strict=True):
             if chosen is not None:
                 tokens.append(chosen)
-    told = [notices(loaded, draft.prompt.of(i)) for i in range(draft.prompt.batch)]
-    return tuple(_generation(loaded, tokens, most, said) for tokens, said in zip(written, told, strict=True))
+    return tuple(
+        _generation(loaded, tokens, request.max_tokens, notices(loaded, draft.prompt.of(i)))
+        for i, tokens in enumerate(written)
+    )
 
 
 def candidates(
@@ -213,19 +243,18 @@ def candidates(
     top_p: float | None = None,
     min_p: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Candidates of the sampling: tokens [batch, candidate], and their probabilities [batch, candidate], which sum to 1.
+    """Return the candidates for sampling: tokens [batch, candidate], and their probabilities [batch, candidate], which sum to 1.
 
-    logits [batch, vocab] are divided by the temperature, cut down to top_k, then to top_p and then to min_p, in that order.
+    logits [batch, vocab] are divided by the temperature, restricted to top_k, then to top_p and then to min_p, in that order.
     """
     if top_k is None and top_p is None and min_p is None:
-        return torch.arange(logits.shape[-1], device=logits.device).expand_as(logits), (logits / temperature).softmax(
-            -1
-        )
+        tokens = torch.arange(logits.shape[-1], device=logits.device).expand_as(logits)
+        return tokens, (logits / temperature).softmax(-1)
     n = logits.shape[-1] if top_k is None else min(top_k, logits.shape[-1])
     likeliest, tokens = logits.topk(n)
     probs = (likeliest / temperature).softmax(-1)
     if top_p is not None:
-        before = probs.cumsum(-1) - probs  # the likeliest token always stays: nothing is before it
+        before = probs.cumsum(-1) - probs  # 0 for the most likely token, which is therefore always kept
         probs = probs.masked_fill(before >= top_p, 0.0)
     if min_p is not None:
         probs = probs.masked_fill(probs < min_p * probs[:, :1], 0.0)
@@ -233,9 +262,9 @@ def candidates(
 
 
 class Draft:
-    """Texts being written, [batch, pos], with what the model keeps of them. Row i of everything is one text or beam.
+    """Texts being generated, [batch, pos], with their KV cache. Row i of every tensor is one text or beam.
 
-    `most` is how many tokens will be written at most, None where that is not settled: where an end may be forced.
+    `most` is the maximum number of new tokens, at which an end may be forced; None if it is not known.
     """
 
     def __init__(self, loaded: Loaded, prompt: Prompt, cached: bool, most: int | None = None):
@@ -250,48 +279,47 @@ class Draft:
                 assert loaded.model.encoder is not None
                 self.memory = loaded.model.encoder(ids, type_ids, keep)
         self.n_prompt = self.n
-        # Room for all that may come, so that nothing is copied or made larger on the way; a window forgets instead.
-        config = loaded.config
-        longest = min(self.n + (most or 0), config.n_ctx) if config.has_position_table else self.n + (most or 0)
-        room = longest if most and config.window is None else 0
-        self.cache = Cache(loaded.config, room) if cached else None
+        # The cache has its final size from the start, so that it is never copied. With a window it stays small instead.
+        config, longest = loaded.config, self.n + (most or 0)
+        longest = min(longest, config.n_ctx) if config.has_position_table else longest
+        self.cache = Cache(config, longest if most and config.window is None else 0) if cached else None
 
     @property
     def n(self) -> int:
-        """Tokens of the longest text."""
+        """Number of tokens of the longest text."""
         return self.ids.shape[1]
 
     @property
     def is_full(self) -> bool:
-        """Whether a table of positions has no place for one more token."""
+        """True if the position table is used up."""
         return self.config.has_position_table and self.n >= self.config.n_ctx
 
     def next_logits(self) -> Tensor:
-        """next_scores(), and -inf for what may not follow."""
+        """next_scores(), with -inf for tokens that may not follow."""
         return self.allowed(self.next_scores())
 
     @torch.inference_mode()
     def next_scores(self) -> Tensor:
-        """[batch, vocab] float32: how well each token would go on. Reads what the cache has not seen."""
+        """Logits of the next token, [batch, vocab] float32. Reads the tokens that are not in the cache."""
         head = self.loaded.model.head
         assert head is not None
         return head(self.next_residual()[:, -1:])[:, 0].float()
 
     @torch.inference_mode()
     def allowed(self, logits: Tensor) -> Tensor:
-        """Scores [batch, vocab] of what comes after these texts, with -inf for what may not follow (loaded.next_tokens)."""
+        """Logits [batch, vocab] of the next token, with -inf for tokens that may not follow (loaded.next_tokens)."""
         rule = self.loaded.next_tokens
         if rule.is_free:
             return logits
-        found, n_new = [], self.n - self.n_prompt
+        allowed, n_new = [], self.n - self.n_prompt
         for text in self.texts():
             n_prompt = len(text) - n_new
             most = None if self.most is None else n_prompt + self.most
-            found += rule.following(text, [len(text)], n_prompt, most)
-        return allowed_only(logits, found)
+            allowed += rule.following(text, [len(text)], n_prompt, most)
+        return allowed_only(logits, allowed)
 
     def texts(self) -> list[list[int]]:
-        """The real tokens of each row so far."""
+        """The real tokens of each row."""
         rows = self.ids.tolist()
         if self.keep is None:
             return rows
@@ -302,22 +330,22 @@ class Draft:
 
     @torch.inference_mode()
     def next_residual(self) -> Tensor:
-        """[batch, pos, d_model]: the last residual stream of what the cache has not seen, which is read now."""
+        """Read the tokens that are not in the cache, and return their last residual [batch, pos, d_model]."""
         model = self.loaded.model
         assert model.decoder is not None
-        if self.cache is not None and outgrown(self.config, self.n):
+        if self.cache is not None and exceeds_context(self.config, self.n):
             self.cache = None
         new = self.ids if self.cache is None else self.ids[:, self.cache.n_seen :]
         return model.decoder(new, keep=self.keep, memory=self.memory, memory_keep=self.memory_keep, cache=self.cache)
 
     def append(self, ids: Tensor) -> None:
-        """One more token for every row, [batch]."""
+        """Append one token to every row, [batch]."""
         self.ids = torch.cat([self.ids, ids.to(self.ids.device)[:, None]], dim=1)
         if self.keep is not None:
             self.keep = torch.cat([self.keep, self.keep.new_ones(len(ids), 1)], dim=1)
 
     def cut(self, n: int) -> bool:
-        """Take back all but the first n tokens, with the keys and values of these kept. False where none are held, or not those."""
+        """Remove all but the first n tokens, and crop the cache to them. Returns False if the cache does not have them."""
         if self.cache is None or not self.cache.keep(n):
             return False
         self.ids = self.ids[:, :n]
@@ -326,7 +354,7 @@ class Draft:
 
     @torch.inference_mode()
     def select(self, rows: Tensor) -> None:
-        """Row i goes on from what row rows[i] is now; rows [batch] may repeat some and leave others out."""
+        """Replace row i by row rows[i]; `rows` [batch] may repeat some and drop others."""
         self.ids = self.ids[rows]
         self.keep = None if self.keep is None else self.keep[rows]
         self.memory = None if self.memory is None else self.memory[rows]
@@ -335,29 +363,16 @@ class Draft:
             self.cache.select(rows)
 
 
-def outgrown(config: ModelConfig, n: int) -> bool:
-    """Whether a text of n tokens turns by angles of its own (rotary scaling `dynamic`), so that no cache can hold."""
+def exceeds_context(config: ModelConfig, n: int) -> bool:
+    """True if the rotary angles depend on the length n of the text (rotary scaling `dynamic`), so that no cache is valid."""
     scaling = config.rotary_scaling
     return scaling is not None and scaling.kind == "dynamic" and n > scaling.n_ctx_original
-
-
-def _stream(
-    loaded: Loaded,
-    prompt: RawPrompt,
-    sampling: Sampling,
-    max_tokens: int,
-    stop: Collection[int] | None,
-    cached: bool,
-) -> Iterator[GenerationStep]:
-    """The steps of a prompt that is found good, or refused, before the first of them."""
-    stops, draft = begin(loaded, prompt, max_tokens, stop, cached, n_beams=1)
-    return _steps(draft, sampling, max_tokens, stops)
 
 
 def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[int]) -> Iterator[GenerationStep]:
     generator = torch.Generator().manual_seed(sampling.seed)
     over = [False] * draft.ids.shape[0]
-    is_free = draft.loaded.next_tokens.is_free  # then nothing of it need be asked of the device
+    is_free = draft.loaded.next_tokens.is_free  # then the checks need no transfer from the device
     for index in range(max_tokens):
         logits = draft.next_logits()
         if not is_free:
@@ -365,7 +380,7 @@ def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[i
         if sampling.temperature is None:
             tokens = logits.argmax(-1)
         else:
-            # One number a text and step, also for texts that are over: how long one is changes nothing for the others.
+            # One number for each text and step, also for ended texts, so that the length of one does not affect the others.
             draws = torch.rand(len(over), 1, generator=generator, dtype=torch.float64)
             tokens = pick(*candidates(logits, *sampling.cuts), draws)
         chosen = _chosen(logits, tokens, stops, sampling.show, is_free)
@@ -382,77 +397,71 @@ def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[i
 
 
 def check_free(logits: Tensor, over: Sequence[bool] = ()) -> None:
-    """Raise GenerationError where nothing may follow a text that is not over. logits [row, vocab]."""
+    """Raise GenerationError if no token may follow a text that has not ended. logits [row, vocab]."""
     stuck = logits.isneginf().all(-1).tolist()
-    if any(one and not (over and over[i]) for i, one in enumerate(stuck)):
+    if any(is_stuck and not (over and over[i]) for i, is_stuck in enumerate(stuck)):
         raise GenerationError(
             "Nothing may follow this text: its model's generation_config.json forbids every token here. Try another text."
         )
 
 
 def pick(tokens: Tensor, probs: Tensor, draws: Tensor) -> Tensor:
-    """[batch]: the candidate in whose share of [0, 1) the draw [batch, 1] falls."""
+    """Return the candidates [batch] whose shares of [0, 1) contain the random values `draws` [batch, 1]."""
     edges = probs.to(finest_dtype(probs.device)).cumsum(-1)
     places = torch.searchsorted(edges, draws.to(edges) * edges[:, -1:], right=True)
-    last = (probs > 0).long().cumsum(-1).argmax(-1, keepdim=True)  # of those that can be drawn at all
+    last = (probs > 0).long().cumsum(-1).argmax(-1, keepdim=True)  # candidate with a probability above 0
     return tokens.gather(-1, places.minimum(last))[:, 0]
 
 
 def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int, is_free: bool) -> list[Chosen]:
-    """What every text goes on with. Everything comes from the device at once: each transfer would wait for all of the pass."""
-    best, words = logits.topk(min(show, logits.shape[-1]))
+    """The next token of every text. All numbers are transferred from the device at once, because each transfer waits for the pass."""
+    best, likeliest = logits.topk(min(show, logits.shape[-1]))
     scores = torch.cat([logits.gather(-1, tokens[:, None]), best], dim=1)
     probs = (scores - logits.logsumexp(-1, keepdim=True)).exp()  # [batch, 1 + show] float32
-    ids = torch.cat([tokens[:, None], words], dim=1).int()
-    listed = [show] * len(ids) if is_free else (~best.isneginf()).sum(-1).tolist()  # few may follow: fewer to show
+    ids = torch.cat([tokens[:, None], likeliest], dim=1).int()
+    n_listed = [show] * len(ids) if is_free else (~best.isneginf()).sum(-1).tolist()  # without forbidden tokens
     both = torch.cat([ids, probs.view(torch.int32)], dim=1).cpu().numpy()
     n = ids.shape[1]
     return [
         Chosen(token, prob, tuple(zip(others, shares, strict=True))[:count], token in stops)
         for (token, *others), (prob, *shares), count in zip(
-            both[:, :n].tolist(), both[:, n:].view(np.float32).tolist(), listed, strict=True
+            both[:, :n].tolist(), both[:, n:].view(np.float32).tolist(), n_listed, strict=True
         )
     ]
 
 
-def _generation(loaded: Loaded, tokens: list[Chosen], max_tokens: int, said: tuple[str, ...]) -> Generation:
+def _generation(loaded: Loaded, tokens: list[Chosen], max_tokens: int, notices: tuple[str, ...]) -> Generation:
     ids = tuple(chosen.id for chosen in tokens)
     log_prob = sum(math.log(chosen.prob) if chosen.prob > 0 else -math.inf for chosen in tokens)
     ending: Ending = "end" if tokens[-1].ends else "max_tokens" if len(tokens) == max_tokens else "positions"
-    return Generation(ids, decoded(loaded, ids), log_prob, ending, said)
+    return Generation(ids, decoded(loaded, ids), log_prob, ending, notices)
 
 
 def decoded(loaded: Loaded, ids: Sequence[int]) -> str:
     return "" if loaded.tokenizer is None else loaded.tokenizer.decode(list(ids), skip_special_tokens=True)
 
 
-# what is read, and what is refused
-
-
-def begin(
-    loaded: Loaded, asked: RawPrompt, max_tokens: int, stop: Collection[int] | None, cached: bool, n_beams: int
-) -> tuple[frozenset[int], Draft]:
-    """The tokens that end a text, and the texts so far."""
-    check_counts(max_tokens=max_tokens)
-    stops = _stops(loaded, stop)
-    config = loaded.config
+def begin(loaded: Loaded, request: WritingRequest, n_beams: int = 1) -> tuple[frozenset[int], Draft]:
+    """Check a request, and return the stop tokens and the prompts."""
+    check_counts(max_tokens=request.max_tokens)
+    stops = _stop_tokens(loaded, request.stop)
     check_writes(loaded)
-    targets = None
-    if config.kind == "encoder-decoder":
-        sources = _prompts(loaded, asked, "right")
-        targets = target_tokens(loaded, asked.target, asked.target_ids, len(sources), "left", asked.target_keep)
+    raw, targets = request.prompt, None
+    if loaded.config.kind == "encoder-decoder":
+        sources = _prompts(loaded, raw, "right")
+        targets = target_tokens(loaded, raw.target, raw.target_ids, len(sources), "left", raw.target_keep)
         targets = padded(loaded, [without_ends(tokens) for tokens in targets], "left")
-    elif asked.target is not None or asked.target_ids is not None or asked.target_keep is not None:
+    elif raw.target is not None or raw.target_ids is not None or raw.target_keep is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     else:
-        sources = _prompts(loaded, asked, "left")
+        sources = _prompts(loaded, raw, "left")
     prompt = Prompt(sources, targets)
-    admit_writing(loaded, prompt, n_beams, max_tokens, cached)
-    return stops, Draft(loaded, prompt, cached, max_tokens)
+    admit_writing(loaded, prompt, n_beams, request.max_tokens, request.cached)
+    return stops, Draft(loaded, prompt, request.cached, request.max_tokens)
 
 
 def check_writes(loaded: Loaded) -> None:
-    """Raise GenerationError for a model that cannot write, and Refused for one that writes by itself (core.wrap)."""
+    """Raise GenerationError for a model that cannot generate, and Refused for a wrapped one, which generates by its own method."""
     if isinstance(loaded, Wrapped):
         cannot("writing token by token (model.generate(…) writes, and wrapped.recording() around it records)")
     if isinstance(loaded, NoLoaded):
@@ -473,29 +482,37 @@ def check_writes(loaded: Loaded) -> None:
         )
 
 
-def _prompts(loaded: Loaded, asked: RawPrompt, side: Literal["left", "right"]) -> tuple[Tokens, ...]:
-    text, ids, keep = asked.text, asked.ids, asked.keep
-    if text is None and ids is not None and len(ids) and hasattr(ids[0], "__len__") and getattr(ids[0], "ndim", 1):
-        keeps = [None] * len(ids) if keep is None else list(keep)
-        if len(keeps) != len(ids):
-            raise TextError(f"The mask has {len(keeps)} rows, and there are {len(ids)} texts. Give a row for each.")
-        batch = [masked(from_ids(loaded.tokenizer, row), k) for row, k in zip(ids, keeps, strict=True)]  # type: ignore[arg-type]
-        return padded(loaded, [without_ends(tokens) for tokens in batch], side)
-    if keep is not None:
+def _prompts(loaded: Loaded, raw: RawPrompt, side: Literal["left", "right"]) -> tuple[Tokens, ...]:
+    text, ids, keep = raw.text, raw.ids, raw.keep
+    if text is None and ids is not None and _is_batch(ids):
+        masks = [None] * len(ids) if keep is None else list(keep)
+        if len(masks) != len(ids):
+            raise TextError(f"The mask has {len(masks)} rows, and there are {len(ids)} texts. Give a row for each.")
+        batch = [masked(from_ids(loaded.tokenizer, row), mask) for row, mask in zip(ids, masks, strict=True)]  # type: ignore[arg-type]
+    elif keep is not None:
         batch = source_tokens(loaded, text, ids, "source", side, keep)  # type: ignore[arg-type]
-        return padded(loaded, [without_ends(tokens) for tokens in batch], side)
-    if text is None or loaded.config.kind != "decoder" or not loaded.end_ids:
+    elif text is None or loaded.config.kind != "decoder" or not loaded.end_ids:
         return source_tokens(loaded, text, ids, "source", side)  # type: ignore[arg-type]
+    else:
+        return padded(loaded, [opened(tokens, loaded.end_ids) for tokens in _texts_read(loaded, text, ids)], side)
+    return padded(loaded, [without_ends(tokens) for tokens in batch], side)
+
+
+def _is_batch(ids: Sequence[Any] | Tensor | np.ndarray) -> bool:
+    return len(ids) > 0 and hasattr(ids[0], "__len__") and getattr(ids[0], "ndim", 1) > 0
+
+
+def _texts_read(loaded: Loaded, text: str | Sequence[str], ids: Ids) -> list[Tokens]:
     if ids is not None:
         raise TextError("Give the source either as text or as token ids, not both.")
     texts = [text] if isinstance(text, str) else list(text)
     if not texts:
         raise TextError("The list of source texts is empty. Give at least one.")
-    return padded(loaded, [opened(loaded.tokens(t), loaded.end_ids) for t in texts], side)
+    return [loaded.tokens(each) for each in texts]
 
 
 def opened(tokens: Tokens, end_ids: tuple[int, ...]) -> Tokens:
-    """The text without the end that a tokenizer puts after every text: here it is still to be written."""
+    """The text without the end token that a tokenizer appends, so that the text can be continued."""
     start, stop = tokens.offsets[-1]
     if tokens.ids[-1] not in end_ids or start < stop or len(tokens) == 1:
         return tokens
@@ -503,21 +520,15 @@ def opened(tokens: Tokens, end_ids: tuple[int, ...]) -> Tokens:
     return Tokens(text=tokens.text, **columns)
 
 
-def admit_writing(
-    loaded: Loaded,
-    prompt: Prompt,
-    n_beams: int,
-    max_tokens: int,
-    cached: bool,
-) -> None:
-    """Raise TooLarge for what would not fit: the longest pass, the cache with its room to grow, the logits."""
+def admit_writing(loaded: Loaded, prompt: Prompt, n_beams: int, max_tokens: int, cached: bool) -> None:
+    """Raise TooLarge if the longest pass, the growing cache and the logits do not fit into memory."""
     config, dtype = loaded.config, dtype_name(loaded.dtype)
     source_len, target_len = prompt.source_len, prompt.target_len
     rows = prompt.batch * n_beams
     n = (target_len or source_len) + max_tokens
     if config.has_position_table:
         n = min(n, config.n_ctx)
-    reread = not cached or outgrown(config, n)
+    reread = not cached or exceeds_context(config, n)
     run = run_bytes(
         config,
         batch=rows if reread else prompt.batch,
@@ -527,12 +538,12 @@ def admit_writing(
         keep_values=False,
     )
     held = kv_cache(config, batch=rows, n=n, memory_len=source_len if target_len else 0, dtype=dtype)
-    # A full cache moves into one with room for as much again: 1 + 2 times what it holds.
+    # A full cache is copied into one of twice its size: 1 + 2 times its bytes.
     needed = run.total - run.weights + (3 * held.total if cached else 0) + 4 * rows * config.vocab_size * 4
     memory.admit(needed, memory.free_bytes(loaded.device), f"Writing {max_tokens:,} tokens after {source_len:,}")
 
 
-def _stops(loaded: Loaded, stop: Collection[int] | None) -> frozenset[int]:
+def _stop_tokens(loaded: Loaded, stop: Collection[int] | None) -> frozenset[int]:
     if stop is None:
         return frozenset(loaded.end_ids)
     if bad := [token for token in stop if not 0 <= token < loaded.config.vocab_size]:
@@ -542,9 +553,11 @@ def _stops(loaded: Loaded, stop: Collection[int] | None) -> frozenset[int]:
     return frozenset(stop)
 
 
-def most_written(max_tokens: int | None, max_new_tokens: int | None) -> int:
-    """How many tokens are written at most, by either name. Raises GenerationError where they differ, or for less than 1."""
+def resolve_max_tokens(max_tokens: int | None, max_new_tokens: int | None) -> int:
+    """The maximum number of new tokens, by either name. Raises GenerationError if they differ, or for less than 1."""
     check_counts(max_tokens=max_tokens, max_new_tokens=max_new_tokens)
+    if max_new_tokens is not None:
+        warnings.warn("max_new_tokens is deprecated; use max_tokens", DeprecationWarning, stacklevel=4)
     if None not in (max_tokens, max_new_tokens) and max_tokens != max_new_tokens:
         raise GenerationError(
             f"max_tokens is {max_tokens} and max_new_tokens {max_new_tokens}, but they are two names of one number. Give one of them."

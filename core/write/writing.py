@@ -1,4 +1,4 @@
-"""Writer: a decoder that writes on and shows, for every token that it reads, what could follow, where it looks, and what it keeps."""
+"""Writer: step-by-step generation that returns, for every token read, the next-token distribution, the attention and the cache size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..errors import GenerationError, TextError
 from ..model.hooks import Hook, hooked
 from ..model.next_tokens import allowed_only
 from ..model.rules import row_blocks
-from ..model.text import SPACE_SIGNS, Tokens, from_ids, visible
+from ..model.text import SPACE_SIGNS, from_ids, visible
 from ..run.attention import AttentionRecord
 from ..run.forward_pass import prepare
 from ..run.predictions import head_of
@@ -29,47 +29,45 @@ from ..run.prompt import Prompt, source_tokens, target_tokens
 from ..run.trace import Trace
 from .generate import Draft, Sampling, admit_writing, candidates, check_free, check_writes, opened, pick
 
-LISTED = 256  # of the likeliest next tokens, which a reading names
-DETAILED = 96  # tokens of a text at most, counted from its end, of which there are readings when it opens
-LOGIT_BYTES = 1 << 24  # of logits at one time
-# Temperatures for which a reading says what all tokens that it does not name weigh together.
+LISTED = 256  # most likely next tokens in a reading
+DETAILED = 96  # last tokens of a text that get a reading when it is opened
+LOGIT_BYTES = 1 << 24  # bytes of logits computed at once
+# Temperatures for which a reading has the total weight of the unlisted tokens.
 TEMPERATURES = tuple(i / 10 for i in range(1, 31))
 
 
 @dataclass(frozen=True)
 class Taken:
-    """The token that comes next in a text. Probability and rank are the model's own, among what may follow: before
-    temperature, top-k, top-p and min-p."""
+    """The next token of a text. Probability and rank are the model's own, among the allowed tokens: before temperature, top-k, top-p and
+    min-p."""
 
     id: int
     prob: float
-    rank: int  # 1 for the best guess
+    rank: int  # 1 for the most likely token
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """What there is to see once a token has been read: all that decides which comes next. Tokens that may not follow are not listed."""
+    """The state after one token has been read: the distribution of the next token, and the attention. Forbidden tokens are not listed."""
 
     position: int
-    id: int  # that was read
-    ids: np.ndarray  # int32 [listed]: the likeliest next tokens, best first
+    id: int  # the token read
+    ids: np.ndarray  # int32 [listed]: the most likely next tokens, best first
     logits: np.ndarray  # float32 [listed]
-    rest: (
-        np.ndarray
-    )  # float32 [temperature]: the log-sum-exp of all other logits / TEMPERATURES; -inf where there are none
+    rest: np.ndarray  # float32 [temperature]: log-sum-exp of all other logits / TEMPERATURES; -inf if there are none
     rows: (
         np.ndarray
-    )  # float32 [layer, head, key]: where it looks, in the source where there is one, else at what was read
-    entropy: float  # bits that the next token may be expected to be worth, of the model's own probabilities
-    cache_bytes: int  # keys and values of the decoder's own tokens, once this one is read; 0 without a cache
-    taken: Taken | None = None  # None where the text ends here
-    seconds: float | None = None  # that reading it took, head included; None where it was read together with others
+    )  # float32 [layer, head, key]: attention to the source if there is one, otherwise to the tokens read
+    entropy: float  # bits, of the model's own distribution of the next token
+    cache_bytes: int  # keys and values of the decoder's own tokens, including this one; 0 without a cache
+    taken: Taken | None = None  # None if the text ends here
+    seconds: float | None = None  # to read it, including the unembedding; None if it was read together with others
 
     def __repr__(self) -> str:
-        return f"<Reading of token {self.id} at {self.position}: the {len(self.ids)} likeliest that may follow>"
+        return f"<Reading of token {self.id} at {self.position}: the {len(self.ids)} most likely next tokens>"
 
     def probs(self, temperature: float = 1.0) -> np.ndarray:
-        """Of the named tokens, among all, at one of TEMPERATURES; float64 [listed]."""
+        """Probabilities of the listed tokens at one of TEMPERATURES; float64 [listed]."""
         rest = self.rest[TEMPERATURES.index(temperature)].astype(np.float64)
         scaled = self.logits.astype(np.float64) / temperature
         return np.exp(scaled - np.logaddexp.reduce([*scaled, rest]))
@@ -77,52 +75,53 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """A text as it is opened: how well the model foresaw each of its tokens, and readings of the last ones."""
+    """An opened text: the loss of each of its tokens, and readings of the last ones."""
 
     losses: np.ndarray  # float32 [pos - 1]: −ln of the probability of each token but the first, in nats
     readings: tuple[Reading, ...]
-    memory_bytes: int  # keys and values of the source, computed once; 0 where there is none
+    memory_bytes: int  # keys and values of the source, computed once; 0 without a source
 
 
 @dataclass(frozen=True)
 class LensRow:
-    """What the last norm and the head would make of the stream before the first layer (None) or after one."""
+    """Logit lens of the residual stream before the first layer (None) or after one."""
 
     layer: int | None
     ids: tuple[int, ...]
     labels: tuple[str, ...]
     probs: tuple[float, ...]
-    rank: int  # of the token that was asked about
+    rank: int  # of the requested token
 
 
 @dataclass(frozen=True)
 class CacheCost:
-    """What the next token takes after n others with and without a cache, here and now; and whether both write the same."""
+    """Time of the next token after n others with and without a cache, measured here, and whether both give the same text."""
 
     n: int
     with_seconds: float  # medians
     without_seconds: float
-    checked: int  # tokens that were foreseen both ways
-    same: bool  # the likeliest one was the same each time
-    difference: float  # the largest between two logits
+    checked: int  # tokens predicted both ways
+    same: bool  # the most likely one was the same each time
+    difference: float  # largest difference of two logits
 
 
 def beginning(run: Trace, opens_target: bool) -> Prompt:
-    """What a run's model reads before it writes: the text without the end that is still to be written.
+    """The prompt of a run's model: the text without its end token.
 
-    Of an encoder-decoder the source, and the target as far as it was given: with `opens_target` its start token alone.
-    Raises GenerationError for a model that cannot write.
+    For an encoder-decoder, the source and the given target; with `opens_target` only the target's start token. Raises GenerationError for
+    a model that cannot generate.
     """
     check_writes(run.loaded)
     if run.target is None:
         return Prompt((opened(run.source, run.loaded.end_ids),))
-    return Prompt((run.source,), (_first(run.target) if opens_target else opened(run.target, run.loaded.end_ids),))
+    start = from_ids(None, run.target.ids[:1]) if opens_target else opened(run.target, run.loaded.end_ids)
+    return Prompt((run.source,), (start,))
 
 
 def opening(loaded: Loaded, text: str, target: str | None = None, path: Sequence[int] = ()) -> Opening:
-    """Read a text with the tokens of a path after it, and say what may follow each. An encoder-decoder writes after `target`.
+    """Read a text and the tokens of a path after it, and return the distribution after each. An encoder-decoder continues `target`.
 
-    Raises GenerationError for a model that cannot write and a path that it cannot read, TextError, and TooLarge.
+    Raises GenerationError for a model that cannot generate and an invalid path, TextError, and TooLarge.
     """
     check_writes(loaded)
     sources = source_tokens(loaded, text, None, "source", "right")
@@ -133,14 +132,10 @@ def opening(loaded: Loaded, text: str, target: str | None = None, path: Sequence
     return Writer(loaded, Prompt((opened(sources[0], loaded.end_ids),)), path).open()
 
 
-def _first(tokens: Tokens) -> Tokens:
-    return from_ids(None, tokens.ids[:1])
-
-
 class Writer:
-    """A text that is being written after a prompt. `path` are the tokens that are after it already.
+    """A text that continues a prompt. `path` are the tokens after the prompt so far.
 
-    Raises GenerationError for a model that cannot write and a path that it cannot read, TooLarge for what would not fit.
+    Raises GenerationError for a model that cannot generate and an invalid path, TooLarge for a text that does not fit.
     """
 
     def __init__(
@@ -153,16 +148,16 @@ class Writer:
         admit_writing(loaded, prompt, 1, len(path) + room, cached)
         self.draft = Draft(loaded, prompt, cached)
         self.n_prompt = self.draft.n
-        self.ends = bool(path) and path[-1] in self.stops  # the last token is one that is never read
+        self.ends = bool(path) and path[-1] in self.stops  # the last token is a stop token, which is never read
         for token in path[: len(path) - self.ends]:
             self.draft.append(torch.tensor([token]))
-        self.logits: Tensor | None = None  # [vocab] float32 after the last token that was read
+        self.logits: Tensor | None = None  # [vocab] float32 after the last token read
         self.site = "cross_attn" if config.kind == "encoder-decoder" else "attn"
         self.seen: dict[str, Any] = {}
 
     @property
     def is_over(self) -> bool:
-        """Whether no further token can be written: the text has ended, or a table of positions is full."""
+        """True if no token can follow: the text has ended, or the position table is used up."""
         return self.ends or self.draft.is_full
 
     @torch.inference_mode()
@@ -171,50 +166,43 @@ class Writer:
         residual = self._pass()
         ids = [*self.draft.ids[0].tolist(), *(self.path[-1:] if self.ends else ())]
         n = residual.shape[0]
-        first = max(0, n - DETAILED)
-        head, losses, found = head_of(self.loaded), [], []
+        head, losses, readings = head_of(self.loaded), [], []
         for rows in row_blocks(n, self.loaded.config.vocab_size * 4, LOGIT_BYTES):
             scores = head(residual[None, rows])[0].float()  # [pos, vocab]
             at = torch.arange(n)[rows].tolist()
             logits = self._allowed(scores, at)
-            known = [p for p in at if p + 1 < len(ids)]
-            if known:
-                taken = torch.tensor([ids[p + 1] for p in known], device=logits.device)[:, None]
-                own = scores[: len(known)].gather(-1, taken)
-                # Among what may follow, and what does follow: a text may hold what its model may not write.
-                among = logits[: len(known)].scatter(-1, taken, own)
+            followed = [p for p in at if p + 1 < len(ids)]
+            if followed:
+                taken = torch.tensor([ids[p + 1] for p in followed], device=logits.device)[:, None]
+                own = scores[: len(followed)].gather(-1, taken)
+                # Among the allowed tokens and the actual one: a text may contain tokens that its model must not generate.
+                among = logits[: len(followed)].scatter(-1, taken, own)
                 losses.append((among.logsumexp(-1) - own[:, 0]).cpu().numpy())
-            detailed = [p for p in at if p >= first]
-            if detailed:
-                weights = self._rows(detailed)
-                for i, p in enumerate(detailed):
-                    row = logits[p - at[0]]
+            if detailed := [p for p in at if p >= n - DETAILED]:
+                for p, weights in zip(detailed, self._rows(detailed), strict=True):
                     after = ids[p + 1] if p + 1 < len(ids) else None
-                    found.append(self._reading(p, ids[p], row, weights[i][:, :, : self._reach(p)], after))
+                    readings.append(self._reading(p, ids[p], logits[p - at[0]], weights, after))
             self.logits = logits[-1]
-        return Opening(
-            np.concatenate(losses) if losses else np.zeros(0, np.float32), tuple(found), self._memory_bytes()
-        )
+        all_losses = np.concatenate(losses) if losses else np.zeros(0, np.float32)
+        return Opening(all_losses, tuple(readings), self._memory_bytes())
 
     @torch.inference_mode()
     def read(self) -> None:
-        """open() without its readings, for a caller that has them already: they take longer than the pass."""
+        """open() without readings, which take longer than the pass, for a caller that has them already."""
         scores = head_of(self.loaded)(self._pass()[None, -1:])[0].float()
         self.logits = self._allowed(scores, [self.draft.n - 1])[0]
 
     def turn_to(self, path: Sequence[int], room: int = 1) -> bool:
-        """Stand after another path: only the part in which it differs is read again. Call read() next. False where the keys and
-        values are not there. Raises as a new Writer does."""
+        """Switch to another path; only its different end is read again. Call read() next. Returns False if the cache does not have the
+        common start. Raises as a new Writer does."""
         path = check_path(self.loaded, self.prompt, path)
         admit_writing(self.loaded, self.prompt, 1, len(path) + room, True)
         ends = bool(path) and path[-1] in self.stops
         tokens, own = path[: len(path) - ends], self.path[: len(self.path) - self.ends]
-        same = next(
-            (i for i, (a, b) in enumerate(zip(tokens, own, strict=False)) if a != b), min(len(tokens), len(own))
-        )
-        start = min(
-            self.n_prompt + same, self.n_prompt + len(tokens) - 1
-        )  # one token at least is read: what may follow is of it
+        shorter = min(len(tokens), len(own))
+        same = next((i for i in range(shorter) if tokens[i] != own[i]), shorter)
+        # At least one token is read, for the distribution after it.
+        start = self.n_prompt + min(same, len(tokens) - 1)
         if not self.draft.cut(start):
             return False
         for token in (*self.prompt.last_read[0].ids, *tokens)[start:]:
@@ -224,18 +212,17 @@ class Writer:
 
     @torch.inference_mode()
     def write(self, how: Sampling, token: int | None = None) -> tuple[Taken, Reading | None]:
-        """Choose the next token, unless it is given, and read it. The reading is None for one that ends the text, and where there is
-        no room for another.
+        """Choose the next token, unless it is given, and read it. The reading is None for a stop token, and if the position table is used
+        up.
 
-        The number that is drawn for a token follows from the seed and its place in the path alone, so that a text that was
-        stopped goes on as stream() would have written it. Call open() or read() first.
+        The random number of a token depends only on the seed and its index in the path, so a resumed text continues as stream()
+        would. Call open() or read() first.
         """
         if self.is_over or self.logits is None:
             raise GenerationError("The text has come to its end.")
-        logits = self.logits
-        check_free(logits[None])
-        token = self._draw(logits, how) if token is None else check_path(self.loaded, self.prompt, [token])[0]
-        taken = _taken(logits, token)
+        check_free(self.logits[None])
+        token = self._draw(self.logits, how) if token is None else check_path(self.loaded, self.prompt, [token])[0]
+        taken = _taken(self.logits, token)
         self.path = (*self.path, token)
         self.ends = token in self.stops
         if self.ends:
@@ -243,18 +230,17 @@ class Writer:
         self.draft.append(torch.tensor([token]))
         start = time.perf_counter()
         residual = self._pass()
+        position = self.draft.n - 1
         scores = head_of(self.loaded)(residual[None, -1:])[0].float()
-        self.logits = logits = self._allowed(scores, [self.draft.n - 1])[0]
+        self.logits = logits = self._allowed(scores, [position])[0]
         if logits.device.type == "cuda":
             torch.cuda.synchronize(logits.device)
         seconds = time.perf_counter() - start
-        position = self.draft.n - 1
-        weights = self._rows([residual.shape[0] - 1])
-        reading = self._reading(position, token, logits, weights[0][:, :, : self._reach(position)], None, seconds)
-        return taken, reading
+        (weights,) = self._rows([residual.shape[0] - 1])
+        return taken, self._reading(position, token, logits, weights, None, seconds)
 
     def _allowed(self, logits: Tensor, positions: Sequence[int]) -> Tensor:
-        """logits [pos, vocab] after these positions, which rise, with -inf for what may not follow (loaded.next_tokens)."""
+        """logits [pos, vocab] after these ascending positions, with -inf for tokens that may not follow (loaded.next_tokens)."""
         rule = self.loaded.next_tokens
         if rule.is_free:
             return logits
@@ -268,23 +254,24 @@ class Writer:
         if how.temperature is None:
             return int(logits.argmax())
         generator = torch.Generator().manual_seed(how.seed)
-        # One number for each token of the path, as stream() draws them.
+        # One number for each token of the path, in the order of stream().
         draws = [torch.rand(1, 1, generator=generator, dtype=torch.float64) for _ in range(len(self.path) + 1)]
         return int(pick(*candidates(logits[None], *how.cuts), draws[-1]))
 
     def _pass(self) -> Tensor:
-        """The last residual [pos, d_model] of what was not read yet; `seen` then has what its attentions are computed from."""
+        """Read the new tokens, and return their last residual [pos, d_model]. `seen` then has the inputs of the attention patterns."""
         self.seen = {}
-        hooks: dict[str, Hook] = {}
-        for layer in range(self.loaded.config.n_decoder_layers):
-            for what in ("hook_q", "hook_k", "hook_rule"):
-                name = f"decoder.blocks.{layer}.{self.site}.{what}"
-                hooks[name] = partial(self.seen.__setitem__, name)
+        names = [
+            f"decoder.blocks.{layer}.{self.site}.{what}"
+            for layer in range(self.loaded.config.n_decoder_layers)
+            for what in ("hook_q", "hook_k", "hook_rule")
+        ]
+        hooks: dict[str, Hook] = {name: partial(self.seen.__setitem__, name) for name in names}
         with hooked(self.loaded.model, hooks):
             return self.draft.next_residual()[0]
 
     def _rows(self, queries: list[int]) -> np.ndarray:
-        """float32 [query, layer, head, key] of some of the tokens that the last pass read, counted from its first one."""
+        """Attention rows, float32 [query, layer, head, key], of tokens of the last pass, indexed from its first token."""
         layers = []
         n = self.draft.n
         for layer in range(self.loaded.config.n_decoder_layers):
@@ -292,40 +279,38 @@ class Writer:
             q, k, rule = (self.seen[f"{name}.{what}"] for what in ("hook_q", "hook_k", "hook_rule"))
             record = AttentionRecord(name, "decoder", layer, self.site, q, k, _no_values, rule)  # type: ignore[arg-type]
             rows = record.pattern(queries=queries).transpose(0, 1)  # [query, head, key]
-            if self.site == "attn" and rows.shape[-1] < n:  # a window has let go of the first keys
+            if self.site == "attn" and rows.shape[-1] < n:  # a window has dropped the first keys
                 rows = torch.nn.functional.pad(rows, (n - rows.shape[-1], 0))
             layers.append(rows)
         return torch.stack(layers, 1).float().cpu().numpy()
-
-    def _reach(self, position: int) -> int:
-        """How many keys a token at this position may look at."""
-        return position + 1 if self.site == "attn" else len(self.prompt.sources[0])
 
     def _reading(
         self,
         position: int,
         token: int,
         logits: Tensor,
-        rows: np.ndarray,
+        weights: np.ndarray,
         after: int | None,
         seconds: float | None = None,
     ) -> Reading:
-        n_listed = min(LISTED, max(1, int((~logits.isneginf()).sum())))  # tokens that may not follow are not named
+        """weights [layer, head, key], of which the visible keys are kept."""
+        n_keys = position + 1 if self.site == "attn" else len(self.prompt.sources[0])
+        n_listed = min(LISTED, max(1, int((~logits.isneginf()).sum())))  # without forbidden tokens
         best, ids = logits.topk(n_listed)
         others = logits.index_fill(0, ids, -torch.inf)
         temperatures = torch.tensor(TEMPERATURES, device=logits.device)[:, None]
-        rest = (others[None] / temperatures).logsumexp(-1)
+        own_bytes = self._own_bytes()
         return Reading(
-            position,
-            token,
-            ids.int().cpu().numpy(),
-            best.cpu().numpy(),
-            rest.cpu().numpy(),
-            rows,
-            _entropy(logits),
-            self._own_bytes() * (position + 1) // max(1, self.draft.n) if seconds is None else self._own_bytes(),
-            None if after is None else _taken(logits, after),
-            seconds,
+            position=position,
+            id=token,
+            ids=ids.int().cpu().numpy(),
+            logits=best.cpu().numpy(),
+            rest=(others[None] / temperatures).logsumexp(-1).cpu().numpy(),
+            rows=weights[:, :, :n_keys],
+            entropy=_entropy(logits),
+            cache_bytes=own_bytes * (position + 1) // max(1, self.draft.n) if seconds is None else own_bytes,
+            taken=None if after is None else _taken(logits, after),
+            seconds=seconds,
         )
 
     def _own_bytes(self) -> int:
@@ -339,7 +324,7 @@ class Writer:
 
 def _entropy(logits: Tensor) -> float:
     logs = logits.log_softmax(-1)
-    return -(logs.exp() * logs).nan_to_num(0.0).sum().item() / math.log(2)  # what may not follow adds nothing
+    return -(logs.exp() * logs).nan_to_num(0.0).sum().item() / math.log(2)  # forbidden tokens add nothing
 
 
 def _no_values() -> Tensor:
@@ -353,7 +338,7 @@ def _taken(logits: Tensor, token: int) -> Taken:
 
 
 def check_path(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[int, ...]:
-    """The path. Raises GenerationError for one that cannot stand after the prompt."""
+    """Return the path. Raises GenerationError if it cannot follow the prompt."""
     config, n = loaded.config, len(prompt.last_read[0])
     if bad := [token for token in path if not 0 <= token < config.vocab_size]:
         raise GenerationError(
@@ -371,54 +356,64 @@ def check_path(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[int
 
 
 def lens(loaded: Loaded, prompt: Prompt, path: Sequence[int], position: int, token: int, k: int = 3) -> list[LensRow]:
-    """The k likeliest tokens after one position by the stream before and after every layer, and the rank of one token.
+    """The logit lens (nostalgebraist 2020) at one position: the k most likely next tokens from the residual stream before and after every
+    layer, and the rank of one token.
 
-    The logit lens (nostalgebraist 2020): final norm, then the head; in post order the stream is normed as it comes. It is a
-    reading of a middle layer by the last one's means. Raises IndexError for a position that was not read, and GenerationError.
+    Final norm, then the unembedding; with post-norm the stream is normed already. Raises IndexError for a position that was not read, and
+    GenerationError.
     """
     check_writes(loaded)
-    path = check_path(loaded, prompt, path)
+    ids, n_prompt = whole_path(loaded, prompt, path)
     if not 0 <= token < loaded.config.vocab_size:
         raise GenerationError(f"Token number {token} is not in this model's vocabulary.")
-    read = [*prompt.last_read[0].ids, *path][: position + 1]
-    if not 0 <= position < len(prompt.last_read[0]) + len(path):
-        raise IndexError(f"position {position} of {len(prompt.last_read[0]) + len(path)}")
-    tokens = (from_ids(None, read),)
-    whole = Prompt(prompt.sources, tokens) if prompt.targets is not None else Prompt(tokens)
-    n, stack, head = loaded.config.n_decoder_layers, loaded.model.stacks[-1], head_of(loaded)
-    points = ["decoder.blocks.0.hook_resid_pre", *(f"decoder.blocks.{i}.hook_resid_post" for i in range(n))]
-    streams = prepare(loaded, whole, ()).moments(points, lambda _, x: x[0, -1])
-    found = []
-    last, n_prompt = whole.last_read[0], len(prompt.last_read[0])
-    may_follow = loaded.next_tokens.following(last.ids, [len(last)], n_prompt)
-    for i, point in enumerate(points):
+    if not 0 <= position < len(ids):
+        raise IndexError(f"position {position} of {len(ids)}")
+    ids = ids[: position + 1]
+    may_follow = loaded.next_tokens.following(ids, [len(ids)], n_prompt)
+    stack, head, rows = loaded.model.stacks[-1], head_of(loaded), []
+    for i, stream in enumerate(layer_streams(loaded, prompt, ids, [position])):
         with torch.inference_mode():
-            logits = allowed_only(head(stack.norm(streams[point])[None, None])[0].float(), may_follow)[0]
-            listed = min(k, max(1, int((~logits.isneginf()).sum())))
-            probs, ids = logits.softmax(-1).topk(listed)
+            logits = allowed_only(head(stack.norm(stream)[None])[0].float(), may_follow)[0]
+            n_listed = min(k, max(1, int((~logits.isneginf()).sum())))
+            probs, best = logits.softmax(-1).topk(n_listed)
         rank = 1 + int((logits > logits[token]).sum())
-        named = labels(loaded, ids.tolist())
-        found.append(LensRow(i - 1 if i else None, tuple(named), tuple(named.values()), tuple(probs.tolist()), rank))
-    return found
+        named = labels(loaded, best.tolist())
+        rows.append(LensRow(i - 1 if i else None, tuple(named), tuple(named.values()), tuple(probs.tolist()), rank))
+    return rows
+
+
+def whole_path(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[list[int], int]:
+    """All tokens of a prompt and a path, and the number of those before the path. Raises GenerationError for an invalid path."""
+    own = prompt.last_read[0].ids
+    return [*own, *check_path(loaded, prompt, path)], len(own)
+
+
+def layer_streams(loaded: Loaded, prompt: Prompt, ids: Sequence[int], positions: Sequence[int]) -> list[Tensor]:
+    """The residual stream [position, d_model] before the first layer and after each, in a pass over `ids` after the prompt's source."""
+    tokens = (from_ids(None, ids),)
+    whole = Prompt(tokens) if prompt.targets is None else Prompt(prompt.sources, tokens)
+    layers = range(loaded.config.n_decoder_layers)
+    points = ["decoder.blocks.0.hook_resid_pre", *(f"decoder.blocks.{i}.hook_resid_post" for i in layers)]
+    at = torch.tensor(positions, device=loaded.device)
+    streams = prepare(loaded, whole, ()).moments(points, lambda _, x: x[0, at])
+    return [streams[point] for point in points]
 
 
 @torch.inference_mode()
 def cache_cost(loaded: Loaded, prompt: Prompt, path: Sequence[int], n: int = 240, rounds: int = 5) -> CacheCost:
-    """How long the token after n others takes with and without a cache, and the same words by both behind prompt and path.
+    """Measure the token after n others with and without a cache, and compare the predictions of both after the prompt and the path.
 
     The text is repeated until it has n tokens. Each time is the median of `rounds`.
     """
     check_writes(loaded)
-    path = check_path(loaded, prompt, path)
+    ids, n_prompt = whole_path(loaded, prompt, path)
     if path and path[-1] in loaded.end_ids:
-        path = path[:-1]
-    own = list(prompt.last_read[0].ids)
-    read = [*own, *path]
+        ids.pop()
     if loaded.config.has_position_table:
         n = min(n, loaded.config.n_ctx - rounds)
     if n < 2:
         raise GenerationError("This model has positions for so few tokens that there is nothing to time.")
-    text = (read * (1 + (n + rounds) // len(read)))[: n + rounds]
+    text = (ids * (1 + (n + rounds) // len(ids)))[: n + rounds]
 
     def draft(ids: list[int], cached: bool) -> Draft:
         tokens = (from_ids(None, ids),)
@@ -426,63 +421,63 @@ def cache_cost(loaded: Loaded, prompt: Prompt, path: Sequence[int], n: int = 240
         admit_writing(loaded, whole, 1, 1, cached)
         return Draft(loaded, whole, cached)
 
-    def timed(one: Draft) -> float:
+    def seconds(draft: Draft) -> float:
         start = time.perf_counter()
-        one.next_logits().argmax().item()
+        draft.next_logits().argmax().item()
         return time.perf_counter() - start
 
-    held = draft(text[: n - 1], True)
-    held.next_logits()
+    cached = draft(text[: n - 1], True)
+    cached.next_logits()
     with_cache = []
     for token in text[n - 1 : n - 1 + rounds]:
-        held.append(torch.tensor([token]))
-        with_cache.append(timed(held))
-    without = [timed(draft(text[:n], False)) for _ in range(rounds)]
+        cached.append(torch.tensor([token]))
+        with_cache.append(seconds(cached))
+    without = [seconds(draft(text[:n], False)) for _ in range(rounds)]
 
-    grown = draft(own, True)
-    logits = [grown.next_scores()[0]]
-    for token in path:
-        grown.append(torch.tensor([token]))
-        logits.append(grown.next_scores()[0])
-    last = draft(read, False).next_residual()[:, len(own) - 1 :]
-    whole = head_of(loaded)(last)[0].float()  # [written + 1, vocab]
-    difference = (whole - torch.stack(logits)).abs().max().item()
-    same = bool((whole.argmax(-1) == torch.stack(logits).argmax(-1)).all())
-    return CacheCost(n, statistics.median(with_cache), statistics.median(without), len(logits), same, difference)
+    stepped = draft(ids[:n_prompt], True)
+    scores = [stepped.next_scores()[0]]
+    for token in ids[n_prompt:]:
+        stepped.append(torch.tensor([token]))
+        scores.append(stepped.next_scores()[0])
+    in_steps = torch.stack(scores)
+    residual = draft(ids, False).next_residual()[:, n_prompt - 1 :]
+    at_once = head_of(loaded)(residual)[0].float()  # [written + 1, vocab]
+    difference = (at_once - in_steps).abs().max().item()
+    same = bool((at_once.argmax(-1) == in_steps.argmax(-1)).all())
+    return CacheCost(n, statistics.median(with_cache), statistics.median(without), len(scores), same, difference)
 
 
 def labels(loaded: Loaded, ids: Iterable[int]) -> dict[int, str]:
-    """What a person reads for tokens that stand nowhere yet; special ones by name, halves of a character as the tokenizer spells them."""
+    """Display strings of tokens outside any text: special ones by name, incomplete characters in the tokenizer's spelling."""
     tokenizer = loaded.tokenizer
-    named = {} if tokenizer is None else tokenizer.get_added_tokens_decoder()
+    special = {} if tokenizer is None else tokenizer.get_added_tokens_decoder()
     found: dict[int, str] = {}
     for token in ids:
         string = None if tokenizer is None else tokenizer.id_to_token(token)
-        if tokenizer is None or string is None or token in named:
+        if tokenizer is None or string is None or token in special:
             found[token] = str(token) if string is None else string
             continue
         try:
             piece = tokenizer.decode([token], skip_special_tokens=False)
-        except Exception:  # a decoder that wants what came before
+        except Exception:  # a decoder that needs the previous token
             piece = ""
         found[token] = visible(piece) if piece and "\ufffd" not in piece else string
     return found
 
 
 def glued(loaded: Loaded, ids: Iterable[int]) -> list[int]:
-    """Those of the tokens that bring no space with them: in a text they stand close to what is before them."""
+    """The tokens without a space before them, which join the previous token."""
     tokenizer = loaded.tokenizer
     if tokenizer is None:
         return []
-    of_pieces = isinstance(tokenizer.model, WordPiece)  # where a token begins a word unless it says that it does not
-    named, spaces = tokenizer.get_added_tokens_decoder(), tuple(sign for signs in SPACE_SIGNS for sign in signs)
-    strings = {token: tokenizer.id_to_token(token) for token in ids if token not in named}
-    return [
-        token
-        for token, string in strings.items()
-        if string
-        and (string.startswith("##") if of_pieces else not string.startswith(spaces) and not string[0].isspace())
-    ]
+    is_word_piece = isinstance(tokenizer.model, WordPiece)  # there a token begins a word unless it is marked
+    special, spaces = tokenizer.get_added_tokens_decoder(), tuple(sign for signs in SPACE_SIGNS for sign in signs)
+
+    def joins(string: str) -> bool:
+        return string.startswith("##") if is_word_piece else not (string.startswith(spaces) or string[0].isspace())
+
+    strings = ((token, tokenizer.id_to_token(token)) for token in dict.fromkeys(ids) if token not in special)
+    return [token for token, string in strings if string and joins(string)]
 
 
 def label(loaded: Loaded, token: int) -> str:
@@ -491,6 +486,6 @@ def label(loaded: Loaded, token: int) -> str:
 
 
 def check_room(n: int, most: int) -> None:
-    """Raise TextError where more tokens are written than can be kept."""
+    """Raise TextError if a path is longer than can be kept."""
     if n > most:
         raise TextError(f"{n:,} tokens are written; at most {most:,} can be. Take a shorter path.")

@@ -1,4 +1,4 @@
-"""wrote() and lens_columns(): what the words of a text came from, the heads that add most to each and what each layer would say."""
+"""wrote() and lens_columns(): direct logit attribution of the tokens of a text, and the logit lens at each of them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from ..model.rules import row_blocks
 from ..model.text import from_ids
 from ..read.directions import asked, has_looks
 from ..read.looks import Looked, each_look
-from ..run.forward_pass import prepare
 from ..run.predictions import head_of
 from ..run.prompt import Prompt
 from ..run.trace import trace_tokens
-from .writing import DETAILED, LOGIT_BYTES, check_path, check_writes
+from .writing import DETAILED, LOGIT_BYTES, check_writes, layer_streams, whole_path
 
-HEADS = 6  # of a word, those that add most to it
-LOOKS = 6  # of a word, the single looks that add most to it
+HEADS = 6  # of each token: the heads that add most to its logit
+LOOKS = 6  # of each token: the attention edges that add most to its logit
 
 
 @dataclass(frozen=True)
 class Look:
-    """One head's look at one token before a word is written. `adds` is what it adds to the word's logit, directly."""
+    """An attention edge of one head. `adds` is its direct contribution to the logit of the next token."""
 
     layer: int
     head: int
@@ -37,7 +36,7 @@ class Look:
 
 @dataclass(frozen=True)
 class HeadWrote:
-    """One head, what all its looks together add to a word's logit, directly, and the look that adds most of it."""
+    """One head: the direct contribution of all its edges to a logit, and the edge that contributes most."""
 
     adds: float
     most: Look
@@ -45,7 +44,7 @@ class HeadWrote:
 
 @dataclass(frozen=True)
 class Wrote:
-    """The origin of the token after `position`: heads and single looks that add most to its logit, the most first."""
+    """Attribution of the token after `position`: the heads and edges that add most to its logit, largest first."""
 
     position: int
     token: int
@@ -55,24 +54,24 @@ class Wrote:
 
 @dataclass(frozen=True)
 class LensColumn:
-    """The words of each layer after `position`, from the embedding on: its likeliest token; and the token that came."""
+    """Logit lens after `position`, from the embedding on: the most likely token of each layer, and the actual next token."""
 
     position: int
-    token: int  # that came
+    token: int  # the actual next token
     ids: tuple[int, ...]
     probs: tuple[float, ...]
-    own: tuple[float, ...]  # probability of the token that came
-    ranks: tuple[int, ...]  # its rank
+    own: tuple[float, ...]  # probability of the actual token
+    ranks: tuple[int, ...]  # rank of the actual token
 
 
 def wrote(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[Wrote, ...]:
-    """For each token of the path, and the last of the prompt before it, what wrote it: of one pass over the whole text.
+    """Attribute each token of the path, and the prompt's last one before it, in one pass over the whole text.
 
-    Only what a head adds directly is counted (Elhage et al. 2021); what it tells later layers is in their numbers. Empty for a
-    model whose logits are no sum over looks. Raises GenerationError, and TooLarge.
+    Only direct contributions are counted (Elhage et al. 2021); effects through later layers belong to those. Empty for a model whose logits
+    are not a sum over edges. Raises GenerationError, and TooLarge.
     """
     check_writes(loaded)
-    ids, n_prompt = _whole(loaded, prompt, path)
+    ids, n_prompt = whole_path(loaded, prompt, path)
     rows = range(max(0, min(n_prompt - 1, len(ids) - 1 - DETAILED)), len(ids) - 1)
     if not rows:
         return ()
@@ -81,24 +80,22 @@ def wrote(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[Wrote, .
     if not has_looks(run):
         return ()
 
-    def best(found: Looked) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """[row, head] of the sums, the keys that add most, their weights, and what these add."""
-        adds, keys = found.additions.max(-1)
-        weights = found.weights.gather(-1, keys[..., None])[..., 0]
-        return found.additions.sum(-1).T, keys.T, weights.T, adds.T
+    def best(edges: Looked) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """[row, head] of the sums, the keys that add most, their weights, and their contributions."""
+        adds, keys = edges.additions.max(-1)
+        weights = edges.weights.gather(-1, keys[..., None])[..., 0]
+        return edges.additions.sum(-1).T, keys.T, weights.T, adds.T
 
-    wanted = asked(run, list(rows), [ids[position + 1] for position in rows], None)
-    layers = each_look(wanted, best)
-    sums, keys, weights, adds = (
-        torch.stack(part, 1).flatten(1).cpu() for part in zip(*layers, strict=True)
-    )  # [row, layer · head]
+    layers = each_look(asked(run, list(rows), [ids[position + 1] for position in rows], None), best)
+    # [row, layer · head]
+    sums, keys, weights, adds = (torch.stack(part, 1).flatten(1).cpu() for part in zip(*layers, strict=True))
     n_heads = loaded.config.n_heads
 
     def look(row: int, at: int) -> Look:
         return Look(at // n_heads, at % n_heads, int(keys[row, at]), weights[row, at].item(), adds[row, at].item())
 
-    def top(of: Tensor, k: int) -> list[int]:
-        return of.topk(min(k, len(of))).indices.tolist()
+    def top(contributions: Tensor, k: int) -> list[int]:
+        return contributions.topk(min(k, len(contributions))).indices.tolist()
 
     return tuple(
         Wrote(
@@ -114,53 +111,35 @@ def wrote(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[Wrote, .
 def lens_columns(
     loaded: Loaded, prompt: Prompt, path: Sequence[int], positions: Sequence[int]
 ) -> tuple[LensColumn, ...]:
-    """lens() after many positions of one text in one pass, which rise: the likeliest token of each layer, and the rank of the one
-    that came.
+    """lens() at many ascending positions of one text in one pass: the most likely token of each layer, and the rank of the actual one.
 
-    Raises IndexError for a position after which nothing came, and GenerationError.
+    Raises IndexError for a position without a next token, and GenerationError.
     """
     check_writes(loaded)
-    ids, n_prompt = _whole(loaded, prompt, path)
+    ids, n_prompt = whole_path(loaded, prompt, path)
     if bad := [position for position in positions if not 0 <= position < len(ids) - 1]:
         raise IndexError(f"position {bad[0]} of {len(ids) - 1} that are followed by a token")
     positions = sorted(set(positions))
     if not positions:
         return ()
-    read = (from_ids(None, ids[:-1]),)
-    whole = Prompt(read) if prompt.targets is None else Prompt(prompt.sources, read)
-    n, stack, head = loaded.config.n_decoder_layers, loaded.model.stacks[-1], head_of(loaded)
-    points = ["decoder.blocks.0.hook_resid_pre", *(f"decoder.blocks.{i}.hook_resid_post" for i in range(n))]
-    at = torch.tensor(positions, device=loaded.device)
-    streams = prepare(loaded, whole, ()).moments(points, lambda _, x: x[0, at])
-    came = torch.tensor([ids[position + 1] for position in positions], device=loaded.device)[:, None]
-    following = loaded.next_tokens.following(ids[:-1], [position + 1 for position in positions], n_prompt)
-    parts: list[Tensor] = []  # of each point [row, 4]
-    with torch.inference_mode():
-        for point in points:
-            found = []
+    stack, head = loaded.model.stacks[-1], head_of(loaded)
+    actual = torch.tensor([ids[position + 1] for position in positions], device=loaded.device)[:, None]
+    may_follow = loaded.next_tokens.following(ids[:-1], [position + 1 for position in positions], n_prompt)
+    layers: list[Tensor] = []  # [row, 4]
+    for stream in layer_streams(loaded, prompt, ids[:-1], positions):
+        blocks = []
+        with torch.inference_mode():
             for rows in row_blocks(len(positions), loaded.config.vocab_size * 4, LOGIT_BYTES):
-                logits = head(stack.norm(streams[point][rows])[None])[0].float()
-                logits = allowed_only(logits, following[rows])
+                logits = allowed_only(head(stack.norm(stream[rows])[None])[0].float(), may_follow[rows])
                 probs = logits.softmax(-1)
-                best, words = probs.max(-1)
-                own = logits.gather(-1, came[rows])
-                ranks = 1 + (logits > own).sum(-1)
-                among = probs.gather(-1, came[rows])[:, 0]
-                found.append(torch.stack([x.cpu().double() for x in (words, best, among, ranks)], 1))
-            parts.append(torch.cat(found))
-    numbers = torch.stack(parts, 1)  # [row, point, 4]
+                best, tokens = probs.max(-1)
+                ranks = 1 + (logits > logits.gather(-1, actual[rows])).sum(-1)
+                own = probs.gather(-1, actual[rows])[:, 0]
+                blocks.append(torch.stack([x.cpu().double() for x in (tokens, best, own, ranks)], 1))
+        layers.append(torch.cat(blocks))
     columns = []
-    for row, position in enumerate(positions):
-        words, best, own, ranks = numbers[row].T.tolist()
-        columns.append(
-            LensColumn(
-                position, ids[position + 1], tuple(map(int, words)), tuple(best), tuple(own), tuple(map(int, ranks))
-            )
-        )
+    for position, numbers in zip(positions, torch.stack(layers, 1), strict=True):
+        tokens, best, own, ranks = numbers.T.tolist()
+        words, ranks = tuple(map(int, tokens)), tuple(map(int, ranks))
+        columns.append(LensColumn(position, ids[position + 1], words, tuple(best), tuple(own), ranks))
     return tuple(columns)
-
-
-def _whole(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[list[int], int]:
-    """All tokens, and how many of them were there before the path. Raises GenerationError for a path that cannot be read."""
-    own = prompt.last_read[0].ids
-    return [*own, *check_path(loaded, prompt, path)], len(own)

@@ -33,7 +33,7 @@ from app.transport import messages, visitors
 from core.edits import Ablate, EditMask, to_text
 from core.read import comparison
 from core.run.request import Request
-from core.service import Facts, SilenceHeads
+from core.service import AblateHeads, Facts
 from tests.app.lab import everywhere
 from tests.app.plain import AnotherPlain, Plain
 from tests.app.served import ask
@@ -125,7 +125,7 @@ def test_a_sweep_is_begun_before_it_is_asked_for_and_runs_once(
     # One that nobody comes for ends.
     monkeypatch.setattr(ahead, "PATIENCE", 0.0)
     ahead._begun[who, run.key] = Future()
-    going = service.calls().begin(ahead._sweep((who, run.key), SilenceHeads("mean")))
+    going = service.calls().begin(ahead._sweep((who, run.key), AblateHeads("mean")))
     with pytest.raises(CancelledError):
         going.result(20)
     assert ahead.take(who, run.key) is None

@@ -23,7 +23,7 @@ from app.session import examples, service
 from app.shell import routes
 from app.transport import messages
 from core.run.request import Request
-from core.service import Facts, Part
+from core.service import Component, Facts
 from tests.app.browsing import Screen
 from tests.app.lab import everywhere
 from tests.app.plain import AnotherPlain, Plain
@@ -121,7 +121,7 @@ def test_the_parts_of_a_real_model_and_the_code_that_gives_them(
     out = [line.split() for line in printed(found.about["snippet"], capsys).splitlines()]
     assert len(out) == 450
     for kind, layer, at, _, change in out:
-        id_ = changes.part_id(Part(kind, int(layer), int(at)))  # type: ignore[arg-type]
+        id_ = changes.part_id(Component(kind, int(layer), int(at)))  # type: ignore[arg-type]
         assert float(change) == pytest.approx(found.change(id_), abs=1e-3)
 
 
@@ -213,7 +213,7 @@ def test_a_part_in_a_link() -> None:
     for text in ("", "m1", "r0.3"):
         assert kit_params.read(changes.PARAMS, run, {"part": text})[0]["part"] == text
         assert kit_params.read(changes.PARAMS, run, {"part": text})[1] == []
-    assert changes.part_of("z1.2", run) == Part("head", 1, 2)
+    assert changes.part_of("z1.2", run) == Component("head", 1, 2)
     for text in ("z1.2", "m99", "r0.99", "r1", "m1.2.3", "x", "m-1"):
         values, notes = kit_params.read(changes.PARAMS, run, {"part": text})
         assert values["part"] == "" and len(notes) == 1

@@ -25,7 +25,7 @@ from cluster import deployment, remote, wire  # noqa: E402
 from core.edits import Ablate  # noqa: E402
 from core.errors import Refused  # noqa: E402
 from core.run.request import Request  # noqa: E402
-from core.service import LocalService, MapTransform, Service, SilenceHeads  # noqa: E402
+from core.service import AblateHeads, LocalService, MapTransform, Service  # noqa: E402
 from core.service.engine import Engine  # noqa: E402
 from core.write.generate import Sampling  # noqa: E402
 from tests.cluster.test_remote import rows, untimed  # noqa: E402
@@ -130,7 +130,7 @@ def test_the_numbers_are_those_of_this_process_bit_for_bit(here: Service, there:
         packed = [wire.packed(value) for value in found]
         written = await all_of(of.write(key, (), 6, Sampling(temperature=1.0, seed=3)))
         packed += [untimed(value) for value in written]
-        swept = rows(await all_of(of.sweep(key, SilenceHeads())))
+        swept = rows(await all_of(of.sweep(key, AblateHeads())))
         return [*packed, repr(swept).encode()]
 
     one, other = asyncio.run(numbers(here)), asyncio.run(numbers(there))

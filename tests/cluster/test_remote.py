@@ -25,15 +25,15 @@ from core.errors import Busy, Refused, TextError, Unknown
 from core.learn.watched_training import Point
 from core.run.request import Request
 from core.service import (
+    AblateHeads,
     Calls,
+    Component,
     LocalService,
     MapTransform,
     News,
     Pair,
-    Part,
     PatchHeads,
     Service,
-    SilenceHeads,
     SweepPart,
     TensorPlace,
     WalkNumber,
@@ -93,13 +93,13 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("compare", (OTHER.key,)),
     ("answer_change", (OTHER.key,)),
     ("part_estimates", (AskedParts(OTHER.key),)),
-    ("part_tests", (AskedParts(OTHER.key), Part("mlp", 1))),
+    ("part_tests", (AskedParts(OTHER.key), Component("mlp", 1))),
     ("head_notes", (AskedParts(OTHER.key),)),
 ]
 STREAMED: list[tuple[str, tuple[Any, ...]]] = [
     ("write", ((), 5, Sampling(temperature=1.0, seed=3))),
     ("beams", (3, 4)),
-    ("sweep", (SilenceHeads(),)),
+    ("sweep", (AblateHeads(),)),
     ("sweep", (PatchHeads(OTHER.key),)),
     ("part_rows", (AskedParts(OTHER.key),)),
     ("path_edges", (AskedParts(OTHER.key), AskedPaths(((0, 0), (0, 1), (1, 0), (1, 1))))),

@@ -124,7 +124,7 @@ def test_a_text_that_cannot_be_read_has_no_rows(minilm: Loaded, tmp_path: Path) 
 
 
 def test_the_summary_says_how_a_head_stands_out_and_where(minilm: Loaded, table: Any) -> None:
-    found = atlas.summary(table, TEXTS, lambda text: atlas.as_read(minilm, text, 48))
+    found = atlas.summary(table, TEXTS, lambda text: atlas.tokenized_text(minilm, text, 48))
     assert json.loads(json.dumps(found)) is not None and len(found["heads"]) == 72
     assert found["source"] == {"model": "minilm", "texts": found["source"]["texts"], "n_texts": 5, "most_tokens": 48}
     back = found["heads"]["encoder.attn.0.2"]  # known to look one back: see tests/core/test_minilm.py

@@ -298,7 +298,7 @@ def test_what_is_not_known_says_where_it_comes_from() -> None:
         lambda: core.trace(run.loaded, ids=[1, 2]),
         lambda: core.generate(run.loaded, "a text"),
         lambda: core.looks(run),
-        lambda: list(core.patch_parts(run, None, (), (), to="zero")),
+        lambda: list(core.patch_components(run, None, (), (), to="zero")),
         lambda: record.q,
         lambda: record.k,
         lambda: record.v,

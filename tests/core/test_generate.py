@@ -23,7 +23,17 @@ from core.model.next_tokens import ANYTHING
 from core.model.rules import DistanceBias, MaskRule
 from core.plan import kv_cache
 from core.write.beams import beam_search, beam_steps
-from core.write.generate import GenerationStep, RawPrompt, begin, candidates, generate, stream
+from core.write.generate import (
+    GenerationStep,
+    RawPrompt,
+    Sampling,
+    WritingOptions,
+    WritingRequest,
+    begin,
+    candidates,
+    generate,
+    stream,
+)
 from tests.core.conftest import make_loaded
 from tests.core.published import PUBLISHED, VOCAB, reads_both_ways, reference
 from tests.thorough import part
@@ -195,7 +205,9 @@ def test_a_window_s_cache_lets_go_of_a_long_prompt() -> None:
 def test_what_will_be_written_has_its_room_from_the_beginning(n: int, most: int) -> None:
     """A cache that is made larger on the way holds twice as much for a while."""
     loaded = make_loaded(position="rotary", n_decoder_layers=2)
-    _, draft = begin(loaded, RawPrompt(None, prompt(n, vocab=20), None, None), most, None, True, 1)
+    _, draft = begin(
+        loaded, WritingRequest.of(RawPrompt(ids=prompt(n, vocab=20)), {"max_tokens": most}, WritingOptions)
+    )
     draft.next_scores()
     assert draft.cache is not None
     held = draft.cache.layers[0].attn.k
@@ -350,15 +362,31 @@ def test_one_beam_is_greedy() -> None:
 def test_either_name_of_the_most_tokens_gives_the_same() -> None:
     loaded = make_loaded()
     five: dict[str, Any] = {"ids": [3, 4, 5], "stop": ()}
-    for write in (core.generate, beam_search):
-        written: Any = write(loaded, max_new_tokens=5, **five)
-        again: Any = write(loaded, max_tokens=5, max_new_tokens=5, **five)
-        assert written == again == write(loaded, max_tokens=5, **five)
+    with pytest.warns(DeprecationWarning, match="use max_tokens"):
+        for write in (core.generate, beam_search):
+            written: Any = write(loaded, max_new_tokens=5, **five)
+            again: Any = write(loaded, max_tokens=5, max_new_tokens=5, **five)
+            assert written == again == write(loaded, max_tokens=5, **five)
+        with pytest.raises(core.GenerationError, match=r"max_tokens is 5 and max_new_tokens 6, .* Give one of them\."):
+            core.generate(loaded, max_tokens=5, max_new_tokens=6, **five)
     assert len(core.generate(loaded, **five)[0].ids) <= 64
-    with pytest.raises(core.GenerationError, match=r"max_tokens is 5 and max_new_tokens 6, .* Give one of them\."):
-        core.generate(loaded, max_tokens=5, max_new_tokens=6, **five)
     with pytest.raises(core.GenerationError, match="max_new_tokens is 0, but it must be at least 1"):
         core.stream(loaded, max_new_tokens=0, **five)
+
+
+def test_options_are_keywords_or_records() -> None:
+    loaded = make_loaded()
+    sampling = Sampling(temperature=0.8, top_k=5, seed=3)
+    written = generate(loaded, RawPrompt(ids=[3, 4, 5]), sampling=sampling, max_tokens=5, stop=())
+    assert written == generate(loaded, ids=[3, 4, 5], temperature=0.8, top_k=5, seed=3, max_tokens=5, stop=())
+    wrongs: tuple[dict[str, Any], ...] = ({"top_q": 1}, {"show": 2}, {"sampling": sampling, "seed": 1})
+    for wrong in wrongs:
+        with pytest.raises(TypeError):
+            generate(loaded, ids=[3, 4, 5], **wrong)
+    with pytest.raises(TypeError):
+        generate(loaded, RawPrompt(ids=[3, 4, 5]), ids=[3])
+    with pytest.raises(TypeError, match="'temperature'"):
+        beam_search(loaded, ids=[3, 4, 5], temperature=1.0)
 
 
 def test_candidates() -> None:

@@ -35,8 +35,8 @@ def test_reprs_are_short(tiny: Tiny) -> None:
     )
     assert "the first of 2 texts" in repr(run) and "text 1 of 2" in repr(run.text(1))
     single = core.trace(loaded, ids=IDS)
-    assert repr(core.sweep_heads(single)) == "<Sweep over 8 heads: what each changes of the prediction after token 7>"
-    assert "over 35 looks" in repr(core.sweep_edges(single))
+    assert repr(core.sweep_heads(single)) == "<Sweep over 8 heads: the effect of each on the prediction after token 7>"
+    assert "over 35 edges" in repr(core.sweep_edges(single))
     assert len(repr(core.trace(reader(tiny()), "the\n\ncat"))) < 400 and "\n" not in repr(run)
 
 

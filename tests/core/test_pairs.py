@@ -11,7 +11,7 @@ import core
 from core.errors import InterventionError, TextError
 from core.sweep import pairs as module
 from core.sweep.evidence import Evidence, three_tests
-from core.sweep.leads import Lead, lead_between
+from core.sweep.leads import LogitDiff, logit_diff_between
 from core.sweep.pairs import Pair, pairs_from, patch_pairs, read_pairs
 from core.sweep.sweeps import HeadPlace
 from tests.core.conftest import make_loaded
@@ -52,7 +52,7 @@ def test_a_template_with_two_slots() -> None:
         Pair("Tokyo is in", "Rome is in", "Rome", None, 1),
     )
     both = pairs_from(STORE % "B", [("Mary", "John")], STORE % "A", "{A}", "{B}", both_ways=True)
-    assert [(pair.text, pair.other, pair.answer, pair.rival) for pair in both] == [
+    assert [(pair.text, pair.other, pair.answer, pair.alternative) for pair in both] == [
         (
             f"When {a} and {b} went to the store, {b} gave a drink to",
             f"When {a} and {b} went to the store, {a} gave a drink to",
@@ -77,7 +77,7 @@ def test_shares_are_counted_where_there_is_a_difference() -> None:
     changes = np.array([[-4, 2], [-1, -1], [3, 3]], np.float32)
     words = (("a", "b"),) * 3
     found = module.PairShares((HEAD, HEAD), (Pair("a", "b"),) * 3, 3, words, leads, changes)
-    assert found.counted.tolist() == [True, True, False] and np.isnan(found.shares[2]).all()
+    assert found.significant.tolist() == [True, True, False] and np.isnan(found.shares[2]).all()
     np.testing.assert_allclose(found.shares[:2], [[0.5, -0.25], [0.25, 0.25]])
     np.testing.assert_allclose(found.mean, [0.375, 0])
     np.testing.assert_allclose(found.spread, np.array([0.125, 0.25]) * 2**0.5, rtol=1e-6)
@@ -88,25 +88,27 @@ def test_shares_are_counted_where_there_is_a_difference() -> None:
 def test_three_tests_are_single_runs() -> None:
     loaded = make_loaded()
     run, other = core.trace(loaded, ids=[3, 1, 4, 1, 5, 9]), core.trace(loaded, ids=[3, 1, 4, 8, 5, 9])
-    found = three_tests(run, other, (1, 2), lead_between(run, other, 5, 7))
+    found = three_tests(run, other, (1, 2), logit_diff_between(run, other, 5, 7))
 
     def lead(run: core.Trace) -> float:
         logits = run.value("head.hook_logits", [5])[0]
         return float(logits[5] - logits[7])
 
-    assert found.head == HEAD and found.lead == Lead(5, 7, 5)
+    assert found.head == HEAD and found.lead == LogitDiff(5, 7, 5)
     assert found.before == pytest.approx(lead(run), abs=1e-4)
-    for to, change in (("zero", found.silence), ("mean", found.mean)):
+    for to, change in (("zero", found.zero_ablation), ("mean", found.mean_ablation)):
         edit = core.Ablate("decoder", 1, 2, to=to)
         alone = core.trace(loaded, ids=[3, 1, 4, 1, 5, 9], interventions=[edit])
         assert change == pytest.approx(lead(alone) - found.before, abs=1e-4)
     one, two = (core.patch_heads(run, other, token=token) for token in (5, 7))
-    assert found.other is not None and abs(found.other) > 1e-4
+    assert found.patching is not None and abs(found.patching) > 1e-4
     assert one.after.logit is not None and two.after.logit is not None
-    assert found.other == pytest.approx(float(one.after.logit[6, 0] - two.after.logit[6, 0]) - found.before, abs=1e-4)
-    same = three_tests(run, run, (1, 2), lead_between(run, other, 5, 7))
-    assert same.other == pytest.approx(0, abs=1e-5)
-    assert three_tests(run, None, HEAD, lead_between(run, other, 5, 7)).other is None
+    assert found.patching == pytest.approx(
+        float(one.after.logit[6, 0] - two.after.logit[6, 0]) - found.before, abs=1e-4
+    )
+    same = three_tests(run, run, (1, 2), logit_diff_between(run, other, 5, 7))
+    assert same.patching == pytest.approx(0, abs=1e-5)
+    assert three_tests(run, None, HEAD, logit_diff_between(run, other, 5, 7)).patching is None
     with pytest.raises(InterventionError, match="no head 4"):
         three_tests(run, None, (1, 4))
     with pytest.raises(TextError, match="6 and 3 tokens"):
@@ -121,7 +123,7 @@ def test_three_tests_are_single_runs() -> None:
     ],
 )  # fmt: skip
 def test_the_verdict(silence: float, mean: float, other: float | None, verdict: str) -> None:
-    assert Evidence(HEAD, Lead(5, 7, 5), -10.0, silence, mean, other).verdict == verdict
+    assert Evidence(HEAD, LogitDiff(5, 7, 5), -10.0, silence, mean, other).verdict == verdict
 
 
 @needs_smollm2
@@ -159,5 +161,8 @@ def test_sixteen_pairs_of_smollm2() -> None:
     run, other = core.trace(smollm2(), pairs[0].text), core.trace(smollm2(), pairs[0].other)
     for head, silence, mean, verdict in (((23, 3), -3.044, -2.553, "same"), ((1, 5), -2.182, 0.009, "silence")):
         tests = three_tests(run, other, head)
-        assert (tests.silence, tests.mean) == (pytest.approx(silence, abs=0.01), pytest.approx(mean, abs=0.01))
+        assert (tests.zero_ablation, tests.mean_ablation) == (
+            pytest.approx(silence, abs=0.01),
+            pytest.approx(mean, abs=0.01),
+        )
         assert tests.verdict == verdict

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import core
-from core import Part, memory
+from core import Component, memory
 from core.errors import InterventionError, Outdated, RunCancelled, TextError, TooLarge
 from core.model.hooks import Look, hooked
 from core.model.next_tokens import NextTokenRule
@@ -21,10 +21,10 @@ from core.model.text import from_ids, pad
 from core.model.transformer import cast as to_dtype
 from core.plan.live_bytes import LiveBytes
 from core.sweep import parts as parts_module
-from core.sweep.estimates import backward_bytes, estimates_of, slopes_of
+from core.sweep.estimates import attribution_estimates, backward_bytes, gradients_of
 from core.sweep.growing import row_bytes
 from core.sweep.parts import Patching, patching_of
-from core.sweep.sides import To, sides_of
+from core.sweep.sides import To, counterfactual_of
 from tests.core.conftest import make_loaded
 from tests.core.test_records import Custom
 
@@ -66,21 +66,23 @@ def pair(loaded: core.Loaded) -> tuple[core.Trace, core.Trace]:
     return core.trace(loaded, ids=IDS, target_ids=mine), core.trace(loaded, ids=OTHER, target_ids=theirs)
 
 
-def every_part(run: core.Trace, words: bool = True) -> list[Part]:
-    found: list[Part] = []
+def every_part(run: core.Trace, words: bool = True) -> list[Component]:
+    found: list[Component] = []
     for stack, n_layers in run.config.stacks:
         sites: tuple[Any, ...] = (
             ("attn", "cross_attn") if (stack, run.target is None) == ("decoder", False) else ("attn",)
         )
         tokens = run.source if stack == "encoder" or run.target is None else run.target
         for layer in range(n_layers):
-            found += [Part("head", layer, head, stack, site) for site in sites for head in range(run.config.n_heads)]
-            found.append(Part("mlp", layer, stack=stack))
-            found += [Part("resid", layer, token, stack) for token in range(len(tokens))] if words else []
+            found += [
+                Component("head", layer, head, stack, site) for site in sites for head in range(run.config.n_heads)
+            ]
+            found.append(Component("mlp", layer, stack=stack))
+            found += [Component("resid", layer, token, stack) for token in range(len(tokens))] if words else []
     return found
 
 
-def edit(part: Part, run: core.Trace, other: core.Trace | None, to: To) -> Custom:
+def edit(part: Component, run: core.Trace, other: core.Trace | None, to: To) -> Custom:
     """The edit of one part, as anyone would write it: a hook of a whole run of its own."""
     point = part.point(run.config.stacks[-1][0])
     tokens = run.source if point.startswith("encoder") or run.target is None else run.target
@@ -119,8 +121,8 @@ def check(
     """Every row, asked for in another order than the pass's, and in groups, is a run of its own."""
     parts = every_part(run, to == "other")
     parts = parts[::3][::-1] + [part for i, part in enumerate(parts) if i % 3]
-    asked: list[Part | Sequence[Part]] = [parts[0], parts[1], tuple(parts[2:7]), *parts[7:]]
-    got = list(core.patch_parts(run, other, asked, (5, 7), to, position))
+    asked: list[Component | Sequence[Component]] = [parts[0], parts[1], tuple(parts[2:7]), *parts[7:]]
+    got = list(core.patch_components(run, other, asked, (5, 7), to, position))
     assert [part for answers in got for part in answers.parts] == parts
     assert [answers.first for answers in got] == [0, 2, 7]
     log_p = np.concatenate([answers.log_p for answers in got])
@@ -133,7 +135,7 @@ def check(
         assert top_p[row] == pytest.approx(theirs.max().exp().item(), abs=close)
         moved = max(moved, float(np.abs(log_p[row] - got[0].before).max()))
     assert moved > 0.02, "something changes, so that a row of the plain run would not pass"
-    return patching_of(sides_of(run, other, to, position), (5,))
+    return patching_of(counterfactual_of(run, other, to, position), (5,))
 
 
 @pytest.mark.thorough(but=9)
@@ -142,7 +144,7 @@ def check(
 def test_rows_that_join_halfway_are_single_runs(name: str, to: To) -> None:
     run, other = pair(make_loaded(3, **DECODERS[name], n_decoder_layers=3))
     made = check(run, other if to == "other" else None, to)
-    assert made.growing is not None and made.growing.stem.first == (3 if to == "other" else 0)
+    assert made.batch is not None and made.batch.prefix.first == (3 if to == "other" else 0)
 
 
 @pytest.mark.parametrize("to", TOS)
@@ -150,7 +152,7 @@ def test_rows_that_join_halfway_are_single_runs(name: str, to: To) -> None:
 def test_other_models_run_the_whole_text(name: str, to: To) -> None:
     run, other = pair(make_loaded(**WHOLE[name]))
     made = check(run, other if to == "other" else None, to, 4 if name == "encoder" else None)
-    assert made.growing is None
+    assert made.batch is None
 
 
 @pytest.mark.parametrize("to", TOS)
@@ -158,11 +160,15 @@ def test_an_edited_run_keeps_its_edits(to: To) -> None:
     loaded = make_loaded(**LLAMA)
     edits = (core.Ablate("decoder", 0, 1), core.EditMask("decoder", 1, 7, 2))
     run = core.trace(loaded, ids=IDS, interventions=edits)
-    assert check(run, core.trace(loaded, ids=OTHER), to).growing is None
+    assert check(run, core.trace(loaded, ids=OTHER), to).batch is None
     with hooked(loaded.model, {"decoder.blocks.0.attn.hook_z": lambda z: z * 1.5}):
         hooked_run = core.trace(loaded, ids=IDS)
-    check_hooked = patching_of(sides_of(hooked_run, core.trace(loaded, ids=OTHER), to, None), (5,))
-    assert check_hooked.growing is None and check_hooked.trunk is not None and not check_hooked.trunk.streams
+    check_hooked = patching_of(counterfactual_of(hooked_run, core.trace(loaded, ids=OTHER), to, None), (5,))
+    assert (
+        check_hooked.batch is None
+        and check_hooked.shared_forward is not None
+        and not check_hooked.shared_forward.streams
+    )
 
 
 def test_a_part_of_a_run_with_hooks_from_outside() -> None:
@@ -174,8 +180,8 @@ def test_a_part_of_a_run_with_hooks_from_outside() -> None:
         run = core.trace(loaded, ids=IDS)
     edited = core.trace(loaded, ids=IDS, interventions=(louder,))
     parts = every_part(run)
-    (found,) = core.patch_parts(run, other, parts, (5, 7))
-    (same,) = core.patch_parts(edited, other, parts, (5, 7))
+    (found,) = core.patch_components(run, other, parts, (5, 7))
+    (same,) = core.patch_components(edited, other, parts, (5, 7))
     np.testing.assert_allclose(found.log_p, same.log_p, atol=1e-5)
 
 
@@ -188,30 +194,30 @@ def test_of_a_padded_batch_the_text_that_is_meant(side: Any, to: To) -> None:
     def padded(ids: list[int]) -> core.Trace:
         return core.trace_tokens(loaded, pad([long, from_ids(None, ids)], 0, "[PAD]", side), None, ()).text(1)
 
-    assert check(padded(IDS), padded(OTHER), to).growing is not None
+    assert check(padded(IDS), padded(OTHER), to).batch is not None
 
 
 @pytest.mark.parametrize("to", TOS)
 def test_a_word_in_the_middle(to: To) -> None:
     run, other = pair(make_loaded(**LLAMA))
-    assert (check(run, other, to, 5).growing is None) == (to == "mean")  # the mean is over the whole text
+    assert (check(run, other, to, 5).batch is None) == (to == "mean")  # the mean is over the whole text
     scaling = core.RotaryScaling(kind="dynamic", factor=2.0, n_ctx_original=4)
     run, other = pair(make_loaded(**LLAMA, rotary_scaling=scaling))
-    assert check(run, other, to, 5).growing is None, "the angles are those of the whole text"
-    assert (check(run, other, to).growing is None) is False
+    assert check(run, other, to, 5).batch is None, "the angles are those of the whole text"
+    assert (check(run, other, to).batch is None) is False
 
 
 def test_another_model_of_the_same_shape_shares_no_token() -> None:
     run, other = core.trace(make_loaded(0), ids=IDS), core.trace(make_loaded(1), ids=IDS)
     made = check(run, other)
-    assert made.growing is not None and made.growing.stem.first == 0
+    assert made.batch is not None and made.batch.prefix.first == 0
 
 
 def test_the_same_text_changes_nothing() -> None:
     run = core.trace(make_loaded(**LLAMA), ids=IDS)
-    (found,) = core.patch_parts(run, run, every_part(run), (5, 7))
+    (found,) = core.patch_components(run, run, every_part(run), (5, 7))
     np.testing.assert_allclose(found.log_p, np.broadcast_to(found.before, found.log_p.shape), atol=1e-5)
-    assert np.abs(core.estimate_parts(run, run, 5, 7).heads).max() < 1e-5
+    assert np.abs(core.attribution_patching(run, run, 5, 7).heads).max() < 1e-5
 
 
 def test_a_row_is_computed_after_its_part_and_from_the_first_other_token_on() -> None:
@@ -223,9 +229,17 @@ def test_a_row_is_computed_after_its_part_and_from_the_first_other_token_on() ->
     points = {f"decoder.blocks.{i}.mlp.hook_post": Look(lambda x, i=i: look(i, x)) for i in range(3)}
     with hooked(loaded.model, cast(Any, points)):
         run = core.trace(loaded, ids=IDS)
-    made = patching_of(sides_of(run, core.trace(loaded, ids=OTHER), "other", None), (5,))
+    made = patching_of(counterfactual_of(run, core.trace(loaded, ids=OTHER), "other", None), (5,))
     seen.clear()
-    made.run([Part("mlp", 1), Part("head", 0, 2), Part("head", 1, 1), Part("resid", 0, 4), Part("head", 2, 0)])
+    made.run(
+        [
+            Component("mlp", 1),
+            Component("head", 0, 2),
+            Component("head", 1, 1),
+            Component("resid", 0, 4),
+            Component("head", 2, 0),
+        ]
+    )
     assert seen == {0: [(1, 5)], 1: [(3, 5)], 2: [(5, 1)]}
 
 
@@ -238,7 +252,7 @@ def test_an_estimate_is_the_derivative_times_the_change(name: str, to: To) -> No
     run, other = pair(loaded)
     position = 4 if name == "encoder" else None
     at = last(run) if position is None else position
-    found = core.estimate_parts(run, other, 5, 7, to, position)
+    found = core.attribution_patching(run, other, 5, 7, to, position)
     largest = 0.0
     parts = [part for i, part in enumerate(every_part(run, to == "other")) if i % 3 == len(name) % 3]
     for part in parts:
@@ -269,7 +283,7 @@ def test_the_formula_as_transformer_lens_has_it() -> None:
     position and d_head, and at hook_result, a head's z W_O, over position and d_model. Both are the same number."""
     loaded = make_loaded(7)  # GPT-2's shape
     run, other = pair(loaded)
-    found = core.estimate_parts(run, other, 5, 7)
+    found = core.attribution_patching(run, other, 5, 7)
     clean: dict[str, Tensor] = {}
     start = {"decoder.embed.hook_embed": lambda x: x.detach().requires_grad_()}
     names = [
@@ -303,86 +317,86 @@ def test_the_formula_as_transformer_lens_has_it() -> None:
 
 def test_without_a_rival_the_lead_is_log_p() -> None:
     run, other = pair(make_loaded(**LLAMA))
-    found = core.estimate_parts(run, other, 5)
-    (rows,) = core.patch_parts(run, other, found.parts, (5,))
-    assert found.rival is None and found.lead == pytest.approx(float(rows.before[0]), abs=1e-5)
+    found = core.attribution_patching(run, other, 5)
+    (rows,) = core.patch_components(run, other, found.parts, (5,))
+    assert found.alternative is None and found.lead == pytest.approx(float(rows.before[0]), abs=1e-5)
     estimates, exact = np.array([found.of(part) for part in found.parts]), rows.log_p[:, 0] - rows.before[0]
     assert np.corrcoef(estimates, exact)[0, 1] > 0.5
 
 
 def test_the_slopes_pass_is_the_plain_run_of_the_rows() -> None:
     run, other = pair(make_loaded(**LLAMA))
-    sides = sides_of(run, other, "other", None)
-    slopes = slopes_of(sides, 5, 7)
-    parts = estimates_of(sides, slopes).parts
-    shared = patching_of(sides, (5, 7), slopes.passed).run(parts)
-    (found,) = core.patch_parts(run, other, parts, (5, 7))
+    sides = counterfactual_of(run, other, "other", None)
+    gradients = gradients_of(sides, 5, 7)
+    parts = attribution_estimates(sides, gradients).parts
+    shared = patching_of(sides, (5, 7), gradients.activations).run(parts)
+    (found,) = core.patch_components(run, other, parts, (5, 7))
     np.testing.assert_allclose(shared.log_p, found.log_p, atol=1e-5)
 
 
 def test_refusals_are_sentences(monkeypatch: Any) -> None:
     loaded = make_loaded()
     run, other = pair(loaded)
-    ask = [Part("head", 0, 0)]
+    ask = [Component("head", 0, 0)]
     with pytest.raises(TextError, match=r"8 and 5 tokens.*Write a text of 8 tokens"):
-        core.patch_parts(run, core.trace(loaded, ids=IDS[:5]), ask, (5,))
+        core.patch_components(run, core.trace(loaded, ids=IDS[:5]), ask, (5,))
     with pytest.raises(TextError, match="8 and 5 tokens"):
-        core.estimate_parts(run, core.trace(loaded, ids=IDS[:5]), 5)
+        core.attribution_patching(run, core.trace(loaded, ids=IDS[:5]), 5)
     with pytest.raises(TextError, match="same model"):
-        core.patch_parts(run, core.trace(make_loaded(n_decoder_layers=3), ids=IDS), ask, (5,))
+        core.patch_components(run, core.trace(make_loaded(n_decoder_layers=3), ids=IDS), ask, (5,))
     with pytest.raises(TextError, match="another width"):
-        core.patch_parts(run, core.trace(make_loaded(d_model=24), ids=IDS), ask, (5,))
+        core.patch_components(run, core.trace(make_loaded(d_model=24), ids=IDS), ask, (5,))
     with pytest.raises(TextError, match="give one as `other`"):
-        core.patch_parts(run, None, ask, (5,))
+        core.patch_components(run, None, ask, (5,))
     with pytest.raises(InterventionError, match="to zero or to its mean, not 'one'"):
-        core.patch_parts(run, None, ask, (5,), cast(Any, "one"))
+        core.patch_components(run, None, ask, (5,), cast(Any, "one"))
     with pytest.raises(InterventionError, match="no silence and no mean"):
-        core.patch_parts(run, None, [Part("resid", 0, 0)], (5,), "zero")
+        core.patch_components(run, None, [Component("resid", 0, 0)], (5,), "zero")
     for part, says in (
-        (Part("head", 0, 4), "no head 4: they are 0 to 3"),
-        (Part("mlp", 2), "no decoder layer 2: its layers are 0 to 1"),
-        (Part("resid", 0, 8), "no token 8: they are 0 to 7"),
-        (Part("head", 0, 0, "encoder"), "no encoder; it has: decoder"),
-        (Part("head", 0, 0, None, "cross_attn"), "no cross_attn"),
-        (Part(cast(Any, "neuron"), 0), "a head, an mlp or a resid, not 'neuron'"),
+        (Component("head", 0, 4), "no head 4: they are 0 to 3"),
+        (Component("mlp", 2), "no decoder layer 2: its layers are 0 to 1"),
+        (Component("resid", 0, 8), "no token 8: they are 0 to 7"),
+        (Component("head", 0, 0, "encoder"), "no encoder; it has: decoder"),
+        (Component("head", 0, 0, None, "cross_attn"), "no cross_attn"),
+        (Component(cast(Any, "neuron"), 0), "a head, an mlp or a resid, not 'neuron'"),
     ):
         with pytest.raises(InterventionError, match=says):
-            core.patch_parts(run, other, [part], (5,))
+            core.patch_components(run, other, [part], (5,))
     with pytest.raises(TextError, match="Token number 61 is not in the vocabulary"):
-        core.patch_parts(run, other, ask, (61,))
+        core.patch_components(run, other, ask, (61,))
     with pytest.raises(TextError, match="Token number 61 is not in the vocabulary"):
-        core.estimate_parts(run, other, 5, 61)
+        core.attribution_patching(run, other, 5, 61)
     with pytest.raises(IndexError, match="position 8 of 8"):
-        core.estimate_parts(run, other, 5, position=8)
+        core.attribution_patching(run, other, 5, position=8)
     encoder = core.trace(make_loaded(n_encoder_layers=2, head="none"), ids=IDS)
     with pytest.raises(TextError, match=r"no answer whose score a part could change. Try a language model"):
-        core.estimate_parts(encoder, encoder, 5)
+        core.attribution_patching(encoder, encoder, 5)
     masked = core.trace(make_loaded(n_encoder_layers=2, head="mlm"), ids=IDS)
     with pytest.raises(TextError, match="name the position"):
-        core.patch_parts(masked, masked, ask, (5,))
+        core.patch_components(masked, masked, ask, (5,))
     two = pad([from_ids(None, IDS), from_ids(None, [*IDS, 5])], 0, "[PAD]", "left")
     with pytest.raises(TextError, match="padded at different places"):
-        core.patch_parts(run, core.trace_tokens(loaded, two, None, ()).text(0), ask, (5,))
+        core.patch_components(run, core.trace_tokens(loaded, two, None, ()).text(0), ask, (5,))
     with monkeypatch.context() as patch:
         patch.setattr(memory, "SMALL", 0)
         patch.setattr(memory, "free_bytes", lambda device: 10)
         with pytest.raises(
             TooLarge, match=r"Keeping every part of a text of 8 tokens would need . MiB, and 0 MiB are free"
         ):
-            core.patch_parts(run, other, ask, (5,))
+            core.patch_components(run, other, ask, (5,))
         patch.setattr("core.sweep.sides.held_bytes", lambda *_, **__: 0)
         with pytest.raises(TooLarge, match="Changing a part in a run of 8 tokens would need"):
-            core.patch_parts(run, other, ask, (5,))
+            core.patch_components(run, other, ask, (5,))
         with pytest.raises(TooLarge, match="The backward pass of a run of 8 tokens would need"):
-            core.estimate_parts(run, other, 5)
+            core.attribution_patching(run, other, 5)
 
 
 def test_an_answer_that_may_not_follow() -> None:
     loaded = replace(make_loaded(), next_tokens=NextTokenRule(never=(5,)))
     run, other = pair(loaded)
     with pytest.raises(TextError, match="may not follow this text"):
-        core.estimate_parts(run, other, 5, 7)
-    (found,) = core.patch_parts(run, other, every_part(run), (5, 7))
+        core.attribution_patching(run, other, 5, 7)
+    (found,) = core.patch_components(run, other, every_part(run), (5, 7))
     assert np.isneginf(found.log_p[:, 0]).all() and not (found.top == 5).any()
 
 
@@ -391,13 +405,13 @@ def test_no_more_is_computed_than_is_taken(monkeypatch: Any) -> None:
     batches: list[int] = []
     real = Patching.run
 
-    def counted(self: Patching, parts: Sequence[Part], first: int = 0) -> core.PartAnswers:
+    def counted(self: Patching, parts: Sequence[Component], first: int = 0) -> core.PatchResults:
         batches.append(len(parts))
         return real(self, parts, first)
 
     monkeypatch.setattr(Patching, "run", counted)
     monkeypatch.setattr(parts_module, "BATCH_BYTES", 1)
-    rows = core.patch_parts(run, other, every_part(run), (5,))
+    rows = core.patch_components(run, other, every_part(run), (5,))
     assert batches == [] and next(rows).first == 0 and next(rows).first == 1
     rows.close()  # type: ignore[attr-defined]
     assert batches == [1, 1]
@@ -412,7 +426,9 @@ def test_a_watch_that_raises_ends_the_rows() -> None:
 
     with hooked(loaded.model, {"decoder.blocks.1.hook_resid_pre": Look(watch)}):
         run = core.trace(loaded, ids=IDS)
-    rows = core.patch_parts(run, core.trace(loaded, ids=OTHER), [(Part("head", 0, 0),), (Part("head", 0, 1),)], (5,))
+    rows = core.patch_components(
+        run, core.trace(loaded, ids=OTHER), [(Component("head", 0, 0),), (Component("head", 0, 1),)], (5,)
+    )
     next(rows)
     stop.set()
     with pytest.raises(RunCancelled):
@@ -422,11 +438,11 @@ def test_a_watch_that_raises_ends_the_rows() -> None:
 @pytest.mark.parametrize(("dtype", "close"), [(torch.bfloat16, 0.1), (torch.float16, 0.02)])
 def test_in_half_precision(dtype: torch.dtype, close: float) -> None:
     whole = make_loaded(**LLAMA)
-    exact = core.estimate_parts(*pair(whole), 5, 7)
+    exact = core.attribution_patching(*pair(whole), 5, 7)
     half = replace(whole, model=to_dtype(whole.model, dtype), dtype=dtype)
     run, other = pair(half)
     check(run, other, close=close)
-    found = core.estimate_parts(run, other, 5, 7)
+    found = core.attribution_patching(run, other, 5, 7)
     assert found.heads.dtype == np.float32
     np.testing.assert_allclose(found.heads, exact.heads, atol=close)
 
@@ -437,7 +453,7 @@ def test_two_threads_at_once() -> None:
     parts = every_part(run)
     jobs = {"there": (run, other), "back": (other, run)}
     expected = {
-        name: (next(iter(core.patch_parts(*sides, parts, (5, 7)))), core.estimate_parts(*sides, 5, 7))
+        name: (next(iter(core.patch_components(*sides, parts, (5, 7)))), core.attribution_patching(*sides, 5, 7))
         for name, sides in jobs.items()
     }
     wrong: list[str] = []
@@ -445,8 +461,8 @@ def test_two_threads_at_once() -> None:
     def work(name: str) -> None:
         for _ in range(8):
             rows, estimates = (
-                next(iter(core.patch_parts(*jobs[name], parts, (5, 7)))),
-                core.estimate_parts(*jobs[name], 5, 7),
+                next(iter(core.patch_components(*jobs[name], parts, (5, 7)))),
+                core.attribution_patching(*jobs[name], 5, 7),
             )
             same = np.abs(rows.log_p - expected[name][0].log_p).max() < 1e-5
             if not (same and np.abs(estimates.heads - expected[name][1].heads).max() < 1e-5):
@@ -464,14 +480,14 @@ def test_two_threads_at_once() -> None:
 def test_after_a_training_nothing_is_said_of_the_run() -> None:
     loaded = make_loaded()
     run, other = pair(loaded)
-    rows = core.patch_parts(run, other, [(Part("head", 0, 0),), (Part("head", 0, 1),)], (5,))
+    rows = core.patch_components(run, other, [(Component("head", 0, 0),), (Component("head", 0, 1),)], (5,))
     next(rows)
     with torch.no_grad():
         loaded.model.get_parameter("decoder.blocks.0.attn.q.weight").add_(0.1)
     with pytest.raises(Outdated):
         next(rows)
     with pytest.raises(Outdated):
-        core.estimate_parts(run, other, 5)
+        core.attribution_patching(run, other, 5)
 
 
 def no_grad(mode: bool = True, real: Any = torch.inference_mode) -> Any:
@@ -490,21 +506,21 @@ def test_what_is_predicted_is_enough(name: str, monkeypatch: Any) -> None:
         torch, "inference_mode", no_grad
     )  # LiveBytes sees what a compound operation makes under this alone
     for to, first in (("other", 120), ("zero", 0)):
-        sides = sides_of(run, other, cast(To, to), None)
+        sides = counterfactual_of(run, other, cast(To, to), None)
         made = patching_of(sides, (5,))
-        parts = [Part("head", layer, head) for layer in range(3) for head in range(4)]
+        parts = [Component("head", layer, head) for layer in range(3) for head in range(4)]
         with LiveBytes() as live:
             made.run(parts)
         assert live.peak <= len(parts) * row_bytes(run.forward, 200 - first, first)
         with LiveBytes() as live:
-            slopes_of(sides, 5, 7)
+            gradients_of(sides, 5, 7)
         assert live.peak <= backward_bytes(run.forward, (200 - first) * (2 if to == "other" else 1), 200)
 
 
 def test_the_order_of_the_runs() -> None:
     loaded = make_loaded(n_decoder_layers=9)
     run, other = pair(loaded)
-    found = core.estimate_parts(run, other, 5, 7)
+    found = core.attribution_patching(run, other, 5, 7)
     groups = core.run_order(found, tokens=(3, 6))
     assert len(groups[0]) == 10
     strongest = [abs(found.of(part)) for part in groups[0]]
@@ -521,16 +537,16 @@ def test_the_order_of_the_runs() -> None:
     assert {part.kind for part in groups[2]} == {"resid"} and {part.at for part in groups[2]} == {3, 6}
     everything = [part for group in groups for part in group]
     assert len(everything) == len({*everything}) == 9 * 4 + 9 + 2 * 9
-    silent = core.run_order(core.estimate_parts(run, None, 5, 7, "zero"))
+    silent = core.run_order(core.attribution_patching(run, None, 5, 7, "zero"))
     assert {part.layer for part in silent[1]} == {0, 1} and {part.layer for part in silent[2]} == {6, 7, 8}
-    got = [part for answers in core.patch_parts(run, other, groups, (5, 7)) for part in answers.parts]
+    got = [part for answers in core.patch_components(run, other, groups, (5, 7)) for part in answers.parts]
     assert got == everything
 
 
 def test_tables() -> None:
     run, other = pair(make_loaded())
-    found = core.estimate_parts(run, other, 5, 7)
-    (rows,) = core.patch_parts(run, other, found.parts, (5, 7))
+    found = core.attribution_patching(run, other, 5, 7)
+    (rows,) = core.patch_components(run, other, found.parts, (5, 7))
     table, estimates = rows.to_frame(), found.to_frame()
     assert list(table.columns) == ["kind", "layer", "at", "stack", "site", "log_p_0", "log_p_1", "top", "top_p"]
     assert list(estimates.columns)[-1] == "estimate" and len(table) == len(estimates) == len(found.parts)

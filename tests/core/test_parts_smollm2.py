@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import core
-from core import Part
+from core import Component
 from core.sweep.sides import To
 
 pytestmark = pytest.mark.skipif(
@@ -36,25 +36,27 @@ def word(text: str) -> int:
 
 
 @cache
-def answers(to: To, parts: tuple[Part, ...], sides: tuple[str, str] = (MARY, JOHN)) -> tuple[np.ndarray, np.ndarray]:
+def answers(
+    to: To, parts: tuple[Component, ...], sides: tuple[str, str] = (MARY, JOHN)
+) -> tuple[np.ndarray, np.ndarray]:
     """Changes of the lead [row], and probabilities [row, watched], of Mary over John or Japan over Italy."""
     words = (" Mary", " John") if sides[0] == MARY else (" Japan", " Italy")
-    found = list(core.patch_parts(traced(sides[0]), traced(sides[1]), parts, [word(text) for text in words], to))
+    found = list(core.patch_components(traced(sides[0]), traced(sides[1]), parts, [word(text) for text in words], to))
     log_p, before = np.concatenate([some.log_p for some in found]), found[0].before
     return (log_p[:, 0] - log_p[:, 1]) - (before[0] - before[1]), np.exp(log_p)
 
 
 @cache
-def estimates(to: To = "other", sides: tuple[str, str] = (MARY, JOHN)) -> core.Estimates:
+def estimates(to: To = "other", sides: tuple[str, str] = (MARY, JOHN)) -> core.AttributionEstimates:
     words = (" Mary", " John") if sides[0] == MARY else (" Japan", " Italy")
-    return core.estimate_parts(traced(sides[0]), traced(sides[1]), word(words[0]), word(words[1]), to)
+    return core.attribution_patching(traced(sides[0]), traced(sides[1]), word(words[0]), word(words[1]), to)
 
 
-def heads(*places: tuple[int, int]) -> tuple[Part, ...]:
-    return tuple(Part("head", *place) for place in places)
+def heads(*places: tuple[int, int]) -> tuple[Component, ...]:
+    return tuple(Component("head", *place) for place in places)
 
 
-def check(to: To, parts: tuple[Part, ...], leads: Sequence[float], mary: Sequence[float] = ()) -> None:
+def check(to: To, parts: tuple[Component, ...], leads: Sequence[float], mary: Sequence[float] = ()) -> None:
     change, p = answers(to, parts)
     np.testing.assert_allclose(change, leads, atol=0.01)
     if mary:
@@ -63,7 +65,7 @@ def check(to: To, parts: tuple[Part, ...], leads: Sequence[float], mary: Sequenc
 
 @pytest.mark.thorough
 def test_heads_and_mlps_taken_from_the_other_sentence() -> None:
-    parts = (*heads((23, 3), (29, 1), (29, 0), (24, 4), (20, 0)), Part("mlp", 0), Part("mlp", 21))
+    parts = (*heads((23, 3), (29, 1), (29, 0), (24, 4), (20, 0)), Component("mlp", 0), Component("mlp", 21))
     check("other", parts, [-7.082, -3.032, 2.336, 2.143, -1.868, -11.568, -1.519])
     change, p = answers("other", parts)
     assert change[0] / WHOLE == pytest.approx(0.610, abs=0.002) and change[5] / WHOLE == pytest.approx(
@@ -76,7 +78,7 @@ def test_heads_and_mlps_taken_from_the_other_sentence() -> None:
 @pytest.mark.thorough
 def test_words_taken_from_the_other_sentence() -> None:
     john, to = 9, 13
-    parts = tuple(Part("resid", *place) for place in ((17, john), (22, john), (23, john), (22, to), (23, to)))
+    parts = tuple(Component("resid", *place) for place in ((17, john), (22, john), (23, john), (22, to), (23, to)))
     change, _ = answers("other", parts)
     np.testing.assert_allclose(change / WHOLE, [1.022, 0.613, 0.040, 0.401, 0.976], atol=0.002)
 
@@ -85,7 +87,7 @@ def test_words_taken_from_the_other_sentence() -> None:
 def test_silence_and_mean_disagree() -> None:
     parts = heads((23, 3), (1, 5), (29, 1), (24, 4), (29, 0))
     leads, mary = [-3.044, -2.182, -1.677, 0.723, 1.281, -7.287], [0.8729, 0.6544, 0.7249, 0.9782, 0.9702, 0.059]
-    check("zero", (*parts, Part("mlp", 11)), leads, mary)
+    check("zero", (*parts, Component("mlp", 11)), leads, mary)
     check("mean", heads((0, 0), (23, 3), (1, 5)), [-3.711, -2.553, 0.009], [0.4017, 0.8862, 0.9462])
     silent, mean = (answers(cast(To, to), heads((1, 5)))[1][0, 0] for to in ("zero", "mean"))
     assert silent < 0.7 < 0.94 < mean
@@ -104,7 +106,7 @@ def test_estimates_give_an_order_and_no_fact() -> None:
     assert float(np.corrcoef(ranks[0], ranks[1])[0, 1]) == pytest.approx(0.951, abs=0.002)
     strongest = [{*np.argsort(-np.abs(x))[:10].tolist()} for x in (exact, slopes)]
     assert len(strongest[0] & strongest[1]) == 9
-    assert core.run_order(found)[0][0] == Part("head", 23, 3)
+    assert core.run_order(found)[0][0] == Component("head", 23, 3)
     assert found.heads[20, 0] > 0 > exact[20 * 9], "the estimate has the wrong sign there"
 
 

@@ -15,7 +15,7 @@ import core
 from core import memory
 from core.errors import InterventionError, Outdated, TextError, TooLarge
 from core.sweep import branches, paths
-from core.sweep.leads import Lead, lead_between
+from core.sweep.leads import LogitDiff, logit_diff_between
 from core.sweep.paths import PathEdge, begin_paths, patch_paths
 from core.sweep.sweeps import HeadPlace
 from tests.core.conftest import make_loaded
@@ -96,7 +96,7 @@ def check(run: core.Trace, other: core.Trace, found: list[PathEdge], lead: tuple
 def test_every_path_is_what_hooks_by_hand_give(shape: str, mlps: Any) -> None:
     run, other = two_runs(**SHAPES[shape])
     heads = [(0, 1), (0, 2), (1, 0), (1, 3), (2, 2)]
-    found = list(patch_paths(run, other, heads, Lead(5, 7, 7), mlps=mlps))
+    found = list(patch_paths(run, other, heads, LogitDiff(5, 7, 7), mlps=mlps))
     assert len(found) == 5 + 3 * (5 + 4 + 4)
     assert max(abs(edge.change) for edge in found) > 0.01
     check(run, other, found[::3], (5, 7))
@@ -110,7 +110,7 @@ def test_paths_of_two_stacks() -> None:
         ("encoder", 0, "attn", 1), ("encoder", 1, "attn", 0), ("decoder", 0, "attn", 2), ("decoder", 0, "cross_attn", 3),
         ("decoder", 1, "attn", 1), ("decoder", 1, "cross_attn", 0),
     )]  # fmt: skip
-    found = list(patch_paths(run, other, heads, lead_between(run, other, 5, 7)))
+    found = list(patch_paths(run, other, heads, logit_diff_between(run, other, 5, 7)))
     between = {
         (e.sender.stack, e.receiver.site, e.input)
         for e in found
@@ -127,10 +127,10 @@ def test_paths_of_two_stacks() -> None:
 def test_a_text_too_long_for_a_trunk_and_hooks_from_outside_give_the_same(monkeypatch: Any) -> None:
     run, other = two_runs(**SHAPES["llama"])
     heads = [(0, 1), (1, 0), (2, 2)]
-    with_trunk = list(patch_paths(run, other, heads, Lead(5, 7, 7)))
+    with_trunk = list(patch_paths(run, other, heads, LogitDiff(5, 7, 7)))
     monkeypatch.setattr(branches, "HELD_BYTES", 0)
-    monkeypatch.setattr(paths, "ROWS", 2)
-    without = list(patch_paths(run, other, heads, Lead(5, 7, 7)))
+    monkeypatch.setattr(paths, "MAX_ROWS", 2)
+    without = list(patch_paths(run, other, heads, LogitDiff(5, 7, 7)))
     key = lambda e: (str(e.sender), str(e.receiver), e.input)  # noqa: E731
     for a, b in zip(sorted(with_trunk, key=key), sorted(without, key=key), strict=True):
         assert key(a) == key(b) and a.change == pytest.approx(b.change, abs=1e-4)
@@ -142,7 +142,7 @@ def test_edits_of_the_run_hold_in_every_path() -> None:
     run, other = (core.trace(loaded, ids=ids, interventions=edits) for ids in (IDS, OTHERS))
     found = {
         (e.sender, e.receiver, e.input): e.change
-        for e in patch_paths(run, other, [(0, 1), (1, 3), (2, 0)], Lead(5, 7, 7))
+        for e in patch_paths(run, other, [(0, 1), (1, 3), (2, 0)], LogitDiff(5, 7, 7))
     }
     silent = HeadPlace("decoder", 1, "attn", 3)
     assert all(x == pytest.approx(0, abs=1e-6) for (sender, to, _), x in found.items() if silent in (sender, to))
@@ -160,8 +160,8 @@ def test_paths_of_a_head_add_up_to_its_own_change_where_all_after_it_is_linear()
     run, other = core.trace(loaded, ids=IDS), core.trace(loaded, ids=OTHERS)
     sender = (0, 2)
     receivers = [(1, head) for head in range(4)]
-    out = [e.change for e in patch_paths(run, other, [sender], Lead(5, 7, 7)) if e.input == "out"]
-    into = [e for e in patch_paths(run, other, [sender], Lead(5, 7, 7), receivers=receivers) if e.sender]
+    out = [e.change for e in patch_paths(run, other, [sender], LogitDiff(5, 7, 7)) if e.input == "out"]
+    into = [e for e in patch_paths(run, other, [sender], LogitDiff(5, 7, 7), receivers=receivers) if e.sender]
     assert {e.input: 0.0 for e in into if abs(e.change) < 1e-6}.keys() == {"q", "k"}
     sweep = core.patch_heads(run, other, token=5)
     point, theirs = "decoder.blocks.0.attn.hook_z", other.value("decoder.blocks.0.attn.hook_z")
@@ -198,31 +198,31 @@ def test_what_has_no_paths_says_why(monkeypatch: Any) -> None:
     with pytest.raises(InterventionError, match="held or free"):
         patch_paths(run, other, [(1, 1)], mlps="no")  # type: ignore[arg-type]
     with pytest.raises(TextError, match="no lead over itself"):
-        lead_between(run, other, 5, 5)
+        logit_diff_between(run, other, 5, 5)
     with pytest.raises(IndexError, match="position 8 of 8"):
-        lead_between(run, other, position=8)
+        logit_diff_between(run, other, position=8)
     encoder = core.trace(make_loaded(n_encoder_layers=2, head="none"), ids=IDS)
     with pytest.raises(TextError, match="answers with a vector"):
         patch_paths(encoder, encoder, [(1, 1)])
     with monkeypatch.context() as patch:
-        patch.setattr(paths, "MOST_PATHS", 20)
+        patch.setattr(paths, "MAX_PATHS", 20)
         with pytest.raises(TooLarge, match="would be 80 runs, and 20 are the most"):
             patch_paths(run, other, [(layer, head) for layer in range(2) for head in range(4)])
     with monkeypatch.context() as patch:
         patch.setattr(memory, "SMALL", 0)
         patch.setattr(memory, "free_bytes", lambda device: 10)
         with pytest.raises(TooLarge, match="of a run of 8 tokens would need"):
-            patch_paths(run, other, [(0, 1)], Lead(5, 7, 7))
+            patch_paths(run, other, [(0, 1)], LogitDiff(5, 7, 7))
 
 
 def test_paths_stop_when_no_more_is_taken_and_after_a_training(monkeypatch: Any) -> None:
     run, other = two_runs(**SHAPES["llama"])
     ran: list[int] = []
-    grow = branches.Trunk.grow
+    grow = branches.SharedForward.run_rows
     monkeypatch.setattr(
-        branches.Trunk, "grow", lambda self, begins, *a: ran.append(len(begins)) or grow(self, begins, *a)
+        branches.SharedForward, "run_rows", lambda self, begins, *a: ran.append(len(begins)) or grow(self, begins, *a)
     )
-    monkeypatch.setattr(paths, "ROWS", 4)
+    monkeypatch.setattr(paths, "MAX_ROWS", 4)
     steps = patch_paths(run, other, [(0, 1), (1, 0), (2, 2)])
     assert ran == []
     next(steps)
@@ -239,13 +239,15 @@ def test_paths_stop_when_no_more_is_taken_and_after_a_training(monkeypatch: Any)
 
 def test_two_threads_ask_for_paths_of_one_model() -> None:
     run, other = two_runs(**SHAPES["llama"])
-    alone = [list(patch_paths(a, b, [(0, 1), (1, 0), (2, 2)], Lead(5, 7, 7))) for a, b in ((run, other), (other, run))]
+    alone = [
+        list(patch_paths(a, b, [(0, 1), (1, 0), (2, 2)], LogitDiff(5, 7, 7))) for a, b in ((run, other), (other, run))
+    ]
     found: dict[int, list[list[PathEdge]]] = {0: [], 1: []}
 
     def ask(i: int) -> None:
         for _ in range(5):
             found[i].append(
-                list(patch_paths(*((run, other), (other, run))[i], [(0, 1), (1, 0), (2, 2)], Lead(5, 7, 7)))
+                list(patch_paths(*((run, other), (other, run))[i], [(0, 1), (1, 0), (2, 2)], LogitDiff(5, 7, 7)))
             )
 
     threads = [threading.Thread(target=ask, args=(i,)) for i in (0, 1)]
@@ -265,7 +267,7 @@ def test_the_paths_of_smollm2() -> None:
     )
     heads = [(23, 3), (29, 1), (29, 0), (24, 4), (20, 0), (23, 2)]
     asked = begin_paths(mary, john, heads)
-    assert smollm2().tokenizer.decode([asked.lead.answer, asked.lead.rival]) == " Mary John"  # type: ignore[union-attr]
+    assert smollm2().tokenizer.decode([asked.lead.answer, asked.lead.alternative]) == " Mary John"  # type: ignore[union-attr]
     found = list(asked.steps())
     assert len(found) == asked.n
 

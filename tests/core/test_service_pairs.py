@@ -40,8 +40,8 @@ def test_a_set_is_what_single_runs_give(service: LocalService) -> None:
     np.testing.assert_allclose([pair.leads for pair in pairs], shares.leads, atol=1e-3)
     np.testing.assert_allclose([pair.heads.ravel() for pair in pairs], shares.changes, atol=1e-3)
     run, other = core.trace(loaded, PAIRS[0].text), core.trace(loaded, PAIRS[0].other)
-    lead = core.lead_between(run, other)
-    (one,) = core.patch_parts(run, other, [core.Part("mlp", 1, 0)], [lead.answer, lead.rival])
+    lead = core.logit_diff_between(run, other)
+    (one,) = core.patch_components(run, other, [core.Component("mlp", 1, 0)], [lead.answer, lead.alternative])
     change = float(one.log_p[0, 0] - one.log_p[0, 1] - one.before[0] + one.before[1])
     assert pairs[0].mlps[1] == pytest.approx(change, abs=1e-3) and abs(change) > 0.01
     again = Calls(service).result(rows(service, PAIRS))

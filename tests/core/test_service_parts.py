@@ -14,7 +14,7 @@ from core.errors import Refused
 from core.service import Calls, LocalService, PartRows
 from core.service.answers import AskedParts
 from core.service.parts import MOST_WORDS, begin_parts
-from core.sweep.part import Part
+from core.sweep.part import Component
 
 Tiny = Callable[..., core.Loaded]
 IDS, OTHER = [3, 1, 4, 1, 5, 2], [3, 1, 6, 1, 5, 2]
@@ -36,7 +36,7 @@ class Served:
                 engine._keep(request.key, self.runs[name], 0)
             self.keys[name] = request.key
 
-    def rows(self, asked: AskedParts, only: Part | None = None) -> list[PartRows]:
+    def rows(self, asked: AskedParts, only: Component | None = None) -> list[PartRows]:
         async def collect() -> list[PartRows]:
             return [rows async for rows in self.service.part_rows(self.keys["a"], asked, only)]
 
@@ -56,9 +56,9 @@ def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any,
     a, b = served.runs["a"], served.runs["b"]
     asked = AskedParts(served.keys["b"], to)
     known = served.calls.result(served.service.part_estimates(served.keys["a"], asked))
-    lead = core.lead_between(a, b)
-    assert (known.answer, known.rival) == (lead.answer, lead.rival) == known.watched[:2]
-    exact = core.estimate_parts(a, b, lead.answer, lead.rival, to)
+    lead = core.logit_diff_between(a, b)
+    assert (known.answer, known.alternative) == (lead.answer, lead.alternative) == known.watched[:2]
+    exact = core.attribution_patching(a, b, lead.answer, lead.alternative, to)
     np.testing.assert_allclose(known.heads, exact.heads, atol=1e-6)
     assert known.tokens == ((2, 3, 4, 5) if to == "other" else ())
     found = served.rows(asked)
@@ -67,7 +67,7 @@ def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any,
     assert parts == [part for group in core.run_order(exact, known.tokens) for part in group]
     assert len(set(parts)) == len(parts) == known.of == found[0].of
     log_p = np.concatenate([rows.log_p for rows in found])
-    (whole,) = core.patch_parts(a, b, parts, known.watched, to)
+    (whole,) = core.patch_components(a, b, parts, known.watched, to)
     np.testing.assert_allclose(log_p, whole.log_p, atol=2e-5)
     np.testing.assert_allclose(known.before, whole.before, atol=1e-5)
     logits = b.value("head.hook_logits", [5]).float()
@@ -79,7 +79,7 @@ def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any,
 
 
 def test_one_part_waits_for_none_of_the_others(served: Served, monkeypatch: Any) -> None:
-    part, asked = Part("mlp", 1), AskedParts(served.keys["b"])
+    part, asked = Component("mlp", 1), AskedParts(served.keys["b"])
     begun: list[Any] = []
 
     def begin(*args: Any) -> Any:
@@ -102,8 +102,8 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
         (AskedParts(None), None),
         (AskedParts(other, position=9), None),
         (AskedParts(other, answer=10**6), None),
-        (AskedParts(other), Part("head", 0, 99)),
-        (AskedParts(other, "zero"), Part("resid", 0, 3)),
+        (AskedParts(other), Component("head", 0, 99)),
+        (AskedParts(other, "zero"), Component("resid", 0, 3)),
     ):
         with pytest.raises(Refused):
             served.rows(asked, only)
@@ -136,7 +136,7 @@ def test_of_a_long_text_the_words_that_may_move_the_lead_most_have_rows(tiny: Ti
     other = [ids[0], ids[1] + 1, *ids[2:]]
     served = Served(loaded, a=ids, b=other)
     known = served.calls.result(served.service.part_estimates(served.keys["a"], AskedParts(served.keys["b"])))
-    found = core.estimate_parts(served.runs["a"], served.runs["b"], known.answer, known.rival)
+    found = core.attribution_patching(served.runs["a"], served.runs["b"], known.answer, known.alternative)
     assert found.resid is not None and known.resid is not None and len(known.tokens) == MOST_WORDS
     assert known.tokens[0] == 1 and known.tokens[-1] == len(ids) - 1
     strength = np.abs(found.resid).max(0)

@@ -12,7 +12,7 @@ import pytest
 import core
 from core.errors import Refused
 from core.read.attribution import head_pushes
-from core.service import AskedParts, AskedPaths, Part, PathEdges
+from core.service import AskedParts, AskedPaths, Component, PathEdges
 from core.sweep import paths as module
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
@@ -38,7 +38,7 @@ def edges(served: Served, asked: AskedParts, paths: AskedPaths) -> list[PathEdge
 
 @pytest.mark.parametrize("into", [None, (2, 3)])
 def test_paths_come_a_batch_at_a_time(served: Served, into: tuple[int, int] | None, monkeypatch: Any) -> None:
-    monkeypatch.setattr(module, "ROWS", 2)
+    monkeypatch.setattr(module, "MAX_ROWS", 2)
     a, b = served.runs["a"], served.runs["b"]
     found = edges(served, AskedParts(served.keys["b"]), AskedPaths(HEADS, into))
     assert len(found) > 2 and [one.first for one in found] == [sum(x.n for x in found[:i]) for i in range(len(found))]
@@ -50,7 +50,7 @@ def test_paths_come_a_batch_at_a_time(served: Served, into: tuple[int, int] | No
 
 
 def test_whoever_leaves_ends_the_paths(served: Served, monkeypatch: Any) -> None:
-    monkeypatch.setattr(module, "ROWS", 1)
+    monkeypatch.setattr(module, "MAX_ROWS", 1)
     ran: list[int] = []
     batches = module.Paths.batches
 
@@ -84,31 +84,35 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
         with pytest.raises(Refused, match=match):
             edges(served, asked, paths)
     with pytest.raises(Refused, match="no silence"):
-        served.calls.result(served.service.part_tests(served.keys["a"], AskedParts(other), Part("resid", 0, 3)))
+        served.calls.result(served.service.part_tests(served.keys["a"], AskedParts(other), Component("resid", 0, 3)))
     monkeypatch.setattr("core.memory.SMALL", 0)
     monkeypatch.setattr("core.memory.free_bytes", lambda _: 1)
     with pytest.raises(core.TooLarge, match=r"needs .*iB.*free|iB .* free"):
         edges(served, AskedParts(other, position=4), AskedPaths(HEADS))
 
 
-@pytest.mark.parametrize("part", [Part("head", 1, 2), Part("mlp", 1)])
+@pytest.mark.parametrize("part", [Component("head", 1, 2), Component("mlp", 1)])
 @pytest.mark.parametrize("beside", ["b", None])
-def test_three_tests_of_a_part(served: Served, part: Part, beside: str | None) -> None:
+def test_three_tests_of_a_part(served: Served, part: Component, beside: str | None) -> None:
     a = served.runs["a"]
     b = None if beside is None else served.runs[beside]
     asked = AskedParts(None if beside is None else served.keys[beside])
     found = served.calls.result(served.service.part_tests(served.keys["a"], asked, part))
-    lead = core.lead_between(a, b)
+    lead = core.logit_diff_between(a, b)
     of_part = core.three_tests(a, b, part, lead)
     changes = dict(zip(found.names, found.changes, strict=True))
-    expected = {"zero": of_part.silence, "mean": of_part.mean} | ({} if b is None else {"other": of_part.other})
+    expected = {"zero": of_part.zero_ablation, "mean": of_part.mean_ablation} | (
+        {} if b is None else {"other": of_part.patching}
+    )
     assert changes == pytest.approx(expected, abs=1e-5) and found.verdict == of_part.verdict
     assert found.lead == pytest.approx(of_part.before, abs=1e-5)
     if part.kind == "head":
         alone = core.three_tests(a, b, (part.layer, part.at), lead)
-        assert (alone.silence, alone.mean) == pytest.approx((of_part.silence, of_part.mean), abs=1e-5)
+        assert (alone.zero_ablation, alone.mean_ablation) == pytest.approx(
+            (of_part.zero_ablation, of_part.mean_ablation), abs=1e-5
+        )
         assert alone.verdict == of_part.verdict
-    (zero,) = core.patch_parts(a, None, [part], [lead.answer], "zero")
+    (zero,) = core.patch_components(a, None, [part], [lead.answer], "zero")
     assert found.p[found.names.index("zero")] == pytest.approx(float(np.exp(zero.log_p[0, 0])), abs=1e-6)
 
 
@@ -120,7 +124,9 @@ def test_what_heads_read_and_push(served: Served) -> None:
     assert known.acts.shape == known.heads.shape and (known.acts >= 2).all()  # nothing differs before
     assert notes.pushes is not None
     answer = {c.head: c.value for c in a.contributions(5, known.answer).parts if c.part == "head" and c.layer == 1}
-    rival = {c.head: c.value for c in a.contributions(5, known.rival).parts if c.part == "head" and c.layer == 1}
+    alternative = {
+        c.head: c.value for c in a.contributions(5, known.alternative).parts if c.part == "head" and c.layer == 1
+    }
     for head in range(notes.key.shape[1]):
         row = a.attention[1].row(head, int(known.acts[1, head]))
         assert notes.first[1, head] == pytest.approx(float(row[0]), abs=1e-6)
@@ -128,7 +134,7 @@ def test_what_heads_read_and_push(served: Served) -> None:
         assert notes.weight[1, head] == pytest.approx(float(row[notes.key[1, head]]), abs=1e-6)
         # both are above the same mean over the vocabulary
         assert notes.pushes[1, head, 0] - notes.pushes[1, head, 1] == pytest.approx(
-            answer[head] - rival[head], abs=1e-4
+            answer[head] - alternative[head], abs=1e-4
         )
 
 
@@ -155,15 +161,15 @@ def test_the_paths_and_tests_of_smollm2() -> None:
     asked = AskedParts(served.keys["b"])
     ask = served.calls.result
 
-    def of(part: Part) -> tuple[dict[str, float], str]:
+    def of(part: Component) -> tuple[dict[str, float], str]:
         found = ask(served.service.part_tests(served.keys["a"], asked, part))
         return dict(zip(found.names, found.changes, strict=True)), found.verdict
 
-    changes, verdict = of(Part("head", 23, 3))
+    changes, verdict = of(Component("head", 23, 3))
     assert changes == pytest.approx({"other": -7.082, "zero": -3.044, "mean": -2.553}, abs=0.01) and verdict == "same"
-    changes, verdict = of(Part("head", 1, 5))
+    changes, verdict = of(Component("head", 1, 5))
     assert (changes["zero"], changes["mean"]) == pytest.approx((-2.182, 0.009), abs=0.01) and verdict == "silence"
-    changes, _ = of(Part("mlp", 11))
+    changes, _ = of(Component("mlp", 11))
     assert changes["zero"] == pytest.approx(-7.287, abs=0.01)
     heads = ((23, 3), (29, 1), (29, 0), (24, 4))
     found = [edge for one in edges(served, asked, AskedPaths(heads)) for edge in one.edges]

@@ -16,9 +16,9 @@ from core import memory
 from core.errors import InterventionError, Refused, TextError, TooLarge
 from core.model.hooks import Look
 from core.model.transformer import MLP
-from core.service import Calls, CutLooks, LocalService, PatchHeads, SilenceHeads, SweepPart
+from core.service import AblateHeads, BlockEdges, Calls, LocalService, PatchHeads, SweepPart
 from core.sweep import ablations, branches
-from core.sweep.sweeps import HeadPlace, LookPlace, begin_heads
+from core.sweep.sweeps import EdgePlace, HeadPlace, begin_heads
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, texts
@@ -46,11 +46,11 @@ def check_row(found: core.Sweep, row: int, plain: core.Trace, alone: core.Trace)
     after = found.after
     x, y = answer(plain, found.position), answer(alone, found.position)
     if found.position is None:
-        assert after.turned is not None and after.distance is not None
+        assert after.token_distance is not None and after.distance is not None
         read = plain.source if plain.target is None else plain.target
         real = [i for i, padding in enumerate(read.padding) if not padding]
         turned = 1 - torch.cosine_similarity(x, y, dim=-1)
-        np.testing.assert_allclose(after.turned[row][real], turned[real], atol=1e-4)
+        np.testing.assert_allclose(after.token_distance[row][real], turned[real], atol=1e-4)
         whole = 1 - torch.cosine_similarity(x[real].mean(0), y[real].mean(0), dim=0)
         assert after.distance[row] == pytest.approx(whole.item(), abs=1e-4)
         return
@@ -83,9 +83,9 @@ def test_rows_are_single_runs_for_every_family(config: dict[str, Any], monkeypat
     last = loaded.config.stacks[-1][0]
     for site, head in (("attn", None), ("attn", 2), *([("cross_attn", 1)] if targets else [])):
         monkeypatch.setattr(ablations, "BATCH_BYTES", 1 if head else 1 << 28)
-        looks = core.sweep_edges(run, cast(Any, site), layer=None if head is None else 1, head=head)
+        looks = core.sweep_edges(run, site=cast(Any, site), layer=None if head is None else 1, head=head)
         for row in range(1, len(looks.places), 9):
-            place = cast(LookPlace, looks.places[row])
+            place = cast(EdgePlace, looks.places[row])
             edit = core.EditMask(
                 cast(Any, last), None if head is None else 1, place.query, place.key, head=head, site=cast(Any, site)
             )
@@ -133,7 +133,7 @@ def test_what_cannot_be_swept_says_why(tiny: Tiny, monkeypatch: Any) -> None:
     with pytest.raises(InterventionError, match="heads are 0 to 3"):
         core.sweep_edges(run, head=4)
     with pytest.raises(InterventionError, match="no such attention"):
-        core.sweep_edges(run, "cross_attn")
+        core.sweep_edges(run, site="cross_attn")
     with pytest.raises(InterventionError, match="one token alone"):
         core.sweep_edges(run, query=0)
     with pytest.raises(IndexError, match="position 8 of 8"):
@@ -148,7 +148,7 @@ def test_what_cannot_be_swept_says_why(tiny: Tiny, monkeypatch: Any) -> None:
 def test_of_a_long_text_one_query_is_swept(tiny: Tiny) -> None:
     run = core.trace(tiny(n_ctx=60), ids=[1 + i % 50 for i in range(50)])
     found = core.sweep_edges(run)
-    assert found.query == 49 and {place.query for place in cast(tuple[LookPlace, ...], found.places)} == {49}
+    assert found.query == 49 and {place.query for place in cast(tuple[EdgePlace, ...], found.places)} == {49}
     assert len(found.places) == 50 and found.single == (0,)
     assert core.sweep_edges(run, query=7).query == 7
 
@@ -176,10 +176,10 @@ def test_the_storytellers_looks(dorothy: core.Trace) -> None:
     found = core.sweep_edges(dorothy)
     assert len(found.places) == 104 and found.single == (0,) and found.after.probability is not None
     after = dict(zip(found.places, found.after.probability[:, 0].tolist(), strict=True))
-    assert after[LookPlace(13, 13)] == pytest.approx(0.0067, abs=5e-5)
-    assert after[LookPlace(13, 9)] == pytest.approx(0.386, abs=5e-4)
+    assert after[EdgePlace(13, 13)] == pytest.approx(0.0067, abs=5e-5)
+    assert after[EdgePlace(13, 9)] == pytest.approx(0.386, abs=5e-4)
     one = core.sweep_edges(dorothy, layer=0, head=5, query=13)
-    assert one.after.probability is not None and one.places[-1] == LookPlace(13, 13)
+    assert one.after.probability is not None and one.places[-1] == EdgePlace(13, 13)
     assert one.after.probability[-1, 0] == pytest.approx(0.0376, abs=5e-5)
 
 
@@ -224,9 +224,9 @@ def test_without_its_mask_the_storyteller_reads_the_answers(dorothy: core.Trace)
 def test_an_encoders_sentence_turns() -> None:
     run = core.trace(core.load("minilm"), "The animal didn't cross the street because it was too tired.")
     found = core.sweep_heads(run)
-    assert found.position is None and found.after.distance is not None and found.after.turned is not None
+    assert found.position is None and found.after.distance is not None and found.after.token_distance is not None
     assert found.after.distance[71] == pytest.approx(0.079, abs=5e-4)
-    assert found.after.turned[71, run.source.labels.index("it")] == pytest.approx(0.106, abs=5e-4)
+    assert found.after.token_distance[71, run.source.labels.index("it")] == pytest.approx(0.106, abs=5e-4)
     assert found.after.distance[37] == pytest.approx(0.002, abs=5e-4)
     assert sorted(found.after.distance, reverse=True).index(found.after.distance[37]) + 1 == 31
     it, animal = map(run.source.labels.index, ("it", "animal"))
@@ -260,22 +260,22 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     with engine._lock:
         engine._remember(request)
         engine._keep(request.key, run, 0)
-    parts = collected(service, calls, request.key, SilenceHeads())
+    parts = collected(service, calls, request.key, AblateHeads())
     assert [part.first for part in parts] == list(range(8)) and {part.of for part in parts} == {8}
     whole = core.sweep_heads(run)
     rows = ablations.together([part.sweep.after for part in parts])
     assert rows.probability is not None and whole.after.probability is not None
     np.testing.assert_allclose(rows.probability, whole.after.probability, atol=1e-5)
-    again = collected(service, calls, request.key, SilenceHeads())
+    again = collected(service, calls, request.key, AblateHeads())
     assert [(part.first, part.sweep.after.n_rows) for part in again] == [(0, 8)]
-    assert len(collected(service, calls, request.key, CutLooks(query=3))) == 4
+    assert len(collected(service, calls, request.key, BlockEdges(query=3))) == 4
     assert collected(service, calls, request.key, PatchHeads(request.key))[-1].of == 8
-    for asked in (SilenceHeads(position=99), CutLooks(head=9), SilenceHeads(token=10**6)):
+    for asked in (AblateHeads(position=99), BlockEdges(head=9), AblateHeads(token=10**6)):
         with pytest.raises(Refused):
             collected(service, calls, request.key, asked)
     monkeypatch.setattr(service._sweeps._places, "most", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
-        collected(service, calls, request.key, SilenceHeads("mean"))
+        collected(service, calls, request.key, AblateHeads("mean"))
 
 
 def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Tiny, monkeypatch: Any) -> None:
@@ -296,7 +296,7 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
         return whole(self, start, stop)
 
     monkeypatch.setattr(ablations.Rows, "run", noted)
-    (part,) = collected(service, calls, request.key, SilenceHeads())
+    (part,) = collected(service, calls, request.key, AblateHeads())
     # 12 heads of three layers: four rows of three layers' work are about as much as the eight of two and of one.
     assert sorted(batches)[0][:2] == (0, 4) and sorted(batches)[1][:2] == (4, 12)
     assert len({thread for _, _, thread in batches}) == 2
@@ -305,7 +305,7 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
     np.testing.assert_allclose(part.sweep.after.probability, plain.after.probability, atol=1e-5)
     service._sweeps._places.taken = 1  # somebody else sweeps: one core is left to the server
     batches.clear()
-    collected(service, calls, request.key, SilenceHeads("mean"))
+    collected(service, calls, request.key, AblateHeads("mean"))
     assert [batch[:2] for batch in batches] == [(0, 12)]
 
 
@@ -329,7 +329,7 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
     monkeypatch.setattr(ablations.Rows, "run", run)
 
     async def leave_after(parts: int) -> tuple[int, str]:
-        sweep = service.sweep(request.key, SilenceHeads())
+        sweep = service.sweep(request.key, AblateHeads())
         for _ in range(parts):
             await anext(sweep)
         between = await service.predictions(request.key, None, 1)  # somebody else's turn, while rows are still to come
@@ -340,14 +340,14 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
     reached, _ = calls.result(leave_after(2))
     assert 2 <= reached < 8
     again = collected(
-        service, calls, request.key, SilenceHeads("mean")
+        service, calls, request.key, AblateHeads("mean")
     )  # comes after what was left, in the one queue of turns
     assert again[-1].of == 8 and len(batches) <= reached + 1 + 8, "the rows that nobody waited for were never run"
     assert service._sweeps._places.taken == 0
 
     async def join_one_that_leaves() -> tuple[list[int], list[int]]:
         """The first rows of the parts of somebody who begins a sweep and leaves, and of somebody who joined him."""
-        asked = SilenceHeads(position=1)
+        asked = AblateHeads(position=1)
         begun, joined = service.sweep(request.key, asked), service.sweep(request.key, asked)
         mine = [(await anext(begun)).first for _ in range(2)]
         theirs = [(await anext(joined)).first]
@@ -373,21 +373,21 @@ def test_rows_that_branch_off_are_whole_passes(tiny: Tiny, kind: str, monkeypatc
         assert found is not None
         return found
 
-    off = begin_heads(run, SilenceHeads()).rows
-    assert len(off.trunk.streams) == len(loaded.config.stacks)
+    off = begin_heads(run, AblateHeads()).rows
+    assert len(off.shared_forward.streams) == len(loaded.config.stacks)
     branched = numbers()
     monkeypatch.setattr(branches, "HELD_BYTES", 0)
-    assert begin_heads(run, SilenceHeads()).rows.trunk.streams == ()
+    assert begin_heads(run, AblateHeads()).rows.shared_forward.streams == ()
     np.testing.assert_allclose(branched, numbers(), atol=1e-5)
     monkeypatch.undo()
     with core.hooked(loaded.model, hooks):
         outside = core.trace(loaded, ids=IDS, target_ids=[1, 2, 3] if kind == "encoder-decoder" else None)
-    assert begin_heads(outside, SilenceHeads()).rows.trunk.streams == (), (
+    assert begin_heads(outside, AblateHeads()).rows.shared_forward.streams == (), (
         "a hook from outside may have a memory of its own"
     )
     with core.hooked(loaded.model, dict.fromkeys(hooks, Look(lambda _: None))):
         looked = core.trace(loaded, ids=IDS, target_ids=[1, 2, 3] if kind == "encoder-decoder" else None)
-    assert begin_heads(looked, SilenceHeads()).rows.trunk.streams, "an engine looks at every run"
+    assert begin_heads(looked, AblateHeads()).rows.shared_forward.streams, "an engine looks at every run"
 
 
 @pytest.mark.parametrize("order", ["pre", "post", "sandwich"])

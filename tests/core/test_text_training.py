@@ -94,7 +94,7 @@ def test_time_ends_a_run_with_a_frame() -> None:
 def test_heads_are_measured_where_they_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pattern that is on one place alone measures 1 there, and 0 elsewhere."""
     of = Text(STORY)
-    measured = text_training._Measured(of)
+    measured = text_training._Evaluation(of)
 
     def patterns(offset: int):
         def made(model, ids):

@@ -65,9 +65,9 @@ def test_ablation_and_activation_patching(what: str) -> None:
 @pytest.mark.parametrize("what", ["zero", "mean", "all"])
 def test_parts_are_ablated_and_patched_alike(what: str) -> None:
     theirs = torch.log_softmax(FOUND[what], -1).numpy()  # [head, vocab]
-    heads = [core.Part("head", layer, head) for layer in range(3) for head in range(5)]
+    heads = [core.Component("head", layer, head) for layer in range(3) for head in range(5)]
     other, to = (run("other"), "other") if what == "all" else (None, what)
-    (found,) = core.patch_parts(run(), other, heads, range(53), to)  # type: ignore[arg-type]
+    (found,) = core.patch_components(run(), other, heads, range(53), to)  # type: ignore[arg-type]
     assert np.abs(found.log_p - theirs).max() < CLOSE
     assert (found.top == theirs.argmax(-1)).all()
 

@@ -57,11 +57,11 @@ def test_a_curve_begins_before_anything_is_judged_and_frames_judge_what_counts(m
     assert isinstance(begun, Frame) and isinstance(after, Frame) and (begun.step, after.step) == (0, 1)
     fresh = build(Spec().config, 0).model
     assert all(x.half().equal(begun.weights[name]) for name, x in fresh.state_dict().items())
-    judged = watched_training._judged(Spec(), fresh)
+    judged = watched_training._evaluated(Spec(), fresh)
     assert judged == (begun.given, begun.own, begun.whole, begun.loss)
     write = watched_training.own_answers
     monkeypatch.setattr(watched_training, "own_answers", lambda task, model, chosen, most: write(task, model, chosen))
-    assert watched_training._judged(Spec(), fresh) == judged, "what it writes behind its answer makes no difference"
+    assert watched_training._evaluated(Spec(), fresh) == judged, "what it writes behind its answer makes no difference"
 
 
 @pytest.mark.thorough

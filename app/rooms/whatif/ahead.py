@@ -14,7 +14,7 @@ from app.rooms.whatif import changes
 from app.session import answer, service
 from app.transport import rate_limits
 from core.errors import Refused
-from core.service import Asked, Facts
+from core.service import Facts, SweepRequest
 from core.service.turns import Accounts
 
 BEGUN = "whatif_begun"  # in the session: the run whose sweep was begun last
@@ -49,7 +49,7 @@ def take(visitor: Accounts, key: str) -> Future[None] | None:
         return _begun.pop((visitor, key), None)
 
 
-async def _sweep(name: Name, asked: Asked) -> None:
+async def _sweep(name: Name, asked: SweepRequest) -> None:
     """Sweep, and end where no one comes for it."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
 

@@ -14,7 +14,7 @@ from app.session.models import MODELS, spec_of
 from core.edits import Ablate, Edit, EditMask, from_text, to_text
 from core.errors import InterventionError
 from core.run.request import Request
-from core.service import MOST_LOOKS, Asked, AskedParts, CutLooks, Facts, Part, PatchHeads, SilenceHeads
+from core.service import MAX_EDGES, AblateHeads, AskedParts, BlockEdges, Component, Facts, PatchHeads, SweepRequest
 
 ROOM = "whatif"  # in links
 SWEEPS = ("heads", "looks", "patch", "parts")  # of a decoder that writes, heads and patch are parts as well
@@ -233,7 +233,7 @@ def asked_parts(said: Mapping[str, str], shown: Facts, other: str | None) -> Ask
     return AskedParts(other, to, asked_behind(said, shown), answer, rival)
 
 
-def part_of(text: str, shown: Facts) -> Part | None:
+def part_of(text: str, shown: Facts) -> Component | None:
     """ "z23.3" is a head, "m21" an MLP, "r23.13" the stream at a token after a layer: of the last stack. Raises ValueError."""
     if not text:
         return None
@@ -242,10 +242,10 @@ def part_of(text: str, shown: Facts) -> Part | None:
     below = {"head": shown.config.n_heads, "mlp": 1, "resid": _tokens(shown)}[kind]
     if not (0 <= layer < shown.config.stacks[-1][1] and 0 <= at < below):
         raise ValueError
-    return Part(kind, layer, at)
+    return Component(kind, layer, at)
 
 
-def part_id(part: Part) -> str:
+def part_id(part: Component) -> str:
     """The text that part_of() reads."""
     letter = next(letter for letter, kind in KINDS.items() if kind == part.kind)
     return f"{letter}{part.layer}" if part.kind == "mlp" else f"{letter}{part.layer}.{part.at}"
@@ -253,7 +253,7 @@ def part_id(part: Part) -> str:
 
 def is_long(shown: Facts) -> bool:
     """Whether there are too many looks to cut them all."""
-    return _tokens(shown) > MOST_LOOKS
+    return _tokens(shown) > MAX_EDGES
 
 
 def asked_behind(said: Mapping[str, str], shown: Facts) -> int | None:
@@ -307,15 +307,15 @@ def picked(said: Mapping[str, str], shown: Facts) -> tuple[Edit, ...]:
     return tuple(Ablate(stack, layer, one, place.site, by) for one in range(first, first + size))
 
 
-def asked(said: Mapping[str, str], shown: Facts, other: str, token: int | None = None) -> Asked:
+def asked(said: Mapping[str, str], shown: Facts, other: str, token: int | None = None) -> SweepRequest:
     """What is swept; `other` is the key of the run that heads are taken from, `token` the answer, None for the likeliest."""
     position = asked_behind(said, shown)
     if said.get("sweep") == "patch":
         return PatchHeads(other, cast(Any, said.get("where", "all")), position, token)
     if said.get("sweep") != "looks":
-        return SilenceHeads(cast(Any, said.get("by", "zero")), position, token, said.get("group") == "on")
+        return AblateHeads(cast(Any, said.get("by", "zero")), position, token, said.get("group") == "on")
     place = place_of(shown, said.get("site", ""))
     one = said.get("only") == "one"
     query = number(said.get("query")) if is_long(shown) else None
     layer, head = (number(said.get(name)) if one else None for name in ("layer", "head"))
-    return CutLooks(place.site, place.stack, layer, head, query, position, token)
+    return BlockEdges(place.site, place.stack, layer, head, query, position, token)

@@ -19,8 +19,8 @@ def _begun(run: Facts, other: Facts | None, asked: AskedParts) -> list[str]:
     lines = ["import headlight as hl", "", about.load_line(run), about.trace_line(run)]
     if other is not None:
         lines.append(about.trace_line(other).replace("run =", "other =", 1))
-    named = [f"{name}={x}" for name in ("answer", "rival", "position") if (x := getattr(asked, name)) is not None]
-    return [*lines, f"lead = hl.lead_between({', '.join(['run', 'None' if other is None else 'other', *named])})"]
+    named = [f"{name}={x}" for name in ("answer", "alternative", "position") if (x := getattr(asked, name)) is not None]
+    return [*lines, f"lead = hl.logit_diff_between({', '.join(['run', 'None' if other is None else 'other', *named])})"]
 
 
 def of_tests(run: Facts, other: Facts | None, asked: AskedParts, found: PartTests, today: date) -> dict[str, Any]:
@@ -29,8 +29,8 @@ def of_tests(run: Facts, other: Facts | None, asked: AskedParts, found: PartTest
     taken = "None" if other is None else "other"
     lines = [
         *_begun(run, other, asked),
-        f"tests = hl.three_tests(run, {taken}, hl.Part({part.kind!r}, {part.layer}, {part.at}), lead)",
-        "print(tests.other, tests.silence, tests.mean, tests.verdict)",
+        f"tests = hl.three_tests(run, {taken}, hl.Component({part.kind!r}, {part.layer}, {part.at}), lead)",
+        "print(tests.patching, tests.zero_ablation, tests.mean_ablation, tests.verdict)",
     ]
     said, code = caption(run, today), "\n".join(lines)
     rows = [

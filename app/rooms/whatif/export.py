@@ -16,10 +16,10 @@ import pandas as pd
 from app.export import about, files
 from app.rooms.whatif import words
 from core.service import (
+    AblateHeads,
     AnswerChange,
-    Asked,
     AskedParts,
-    CutLooks,
+    BlockEdges,
     Facts,
     HeadDifference,
     HeadPlace,
@@ -27,9 +27,9 @@ from core.service import (
     PartEstimates,
     PartRows,
     PatchHeads,
-    SilenceHeads,
     SiteId,
     SweepPart,
+    SweepRequest,
 )
 
 BITS = 1 / log(2)  # of a nat
@@ -49,12 +49,12 @@ def caption(run: Facts, today: date) -> str:
     )
 
 
-def call(asked: Asked) -> str:
+def call(asked: SweepRequest) -> str:
     """The call of core that gives a sweep again."""
     named: dict[str, Any] = {"position": asked.position, "token": asked.token}
-    if isinstance(asked, SilenceHeads):
+    if isinstance(asked, AblateHeads):
         name, named = "sweep_heads(run", {"to": asked.to} | named | {"groups": asked.groups}
-    elif isinstance(asked, CutLooks):
+    elif isinstance(asked, BlockEdges):
         name = "sweep_edges(run"
         named = {n: getattr(asked, n) for n in ("site", "stack", "layer", "head", "query")} | named
     else:
@@ -64,7 +64,7 @@ def call(asked: Asked) -> str:
     return f"found = hl.{', '.join([name, *said])})"
 
 
-def sweep_code(run: Facts, other: Facts | None, asked: Asked, predicts: bool) -> str:
+def sweep_code(run: Facts, other: Facts | None, asked: SweepRequest, predicts: bool) -> str:
     """Python that gives the numbers of a sweep again, a line for each."""
     lines = ["import headlight as hl", "", about.load_line(run), about.trace_line(run)]
     if other is not None:
@@ -78,7 +78,9 @@ def sweep_code(run: Facts, other: Facts | None, asked: Asked, predicts: bool) ->
     return "\n".join(lines)
 
 
-def of_sweep(run: Facts, other: Facts | None, asked: Asked, parts: Sequence[SweepPart], today: date) -> dict[str, Any]:
+def of_sweep(
+    run: Facts, other: Facts | None, asked: SweepRequest, parts: Sequence[SweepPart], today: date
+) -> dict[str, Any]:
     """What the files of a sweep say: caption, code and its table."""
     predicts = parts[0].sweep.after.distance is None
     said, code = caption(run, today), sweep_code(run, other, asked, predicts)
@@ -93,7 +95,7 @@ def of_sweep(run: Facts, other: Facts | None, asked: Asked, parts: Sequence[Swee
                 else {"query": place.query, "key": place.key}
             )
             rows.append(where | _numbers(part, i))
-    kind = {SilenceHeads: "heads", CutLooks: "looks", PatchHeads: "patch"}[type(asked)]
+    kind = {AblateHeads: "heads", BlockEdges: "looks", PatchHeads: "patch"}[type(asked)]
     name = f"headlight-whatif-{kind}"
     table = files.table_csv(pd.DataFrame(rows), said, code)
     return {"caption": said, "snippet": code, "name": name, "table": [words.TABLE_SWEEP, name, table]}
@@ -111,9 +113,9 @@ def parts_code(run: Facts, other: Facts | None, asked: AskedParts, known: PartEs
             about.load_line(run),
             about.trace_line(run),
             *([] if other is None or taken == "None" else [about.trace_line(other).replace("run =", "other =", 1)]),
-            f"found = hl.estimate_parts(run, {taken}, {known.answer}, {known.rival}{named})",
+            f"found = hl.attribution_patching(run, {taken}, {known.answer}, {known.alternative}{named})",
             f"parts = hl.run_order(found, {known.tokens!r})",
-            f"for rows in hl.patch_parts(run, {taken}, parts, [{known.answer}, {known.rival}]{named}):",
+            f"for rows in hl.patch_components(run, {taken}, parts, [{known.answer}, {known.alternative}]{named}):",
             "    lead = rows.log_p[:, 0] - rows.log_p[:, 1]",
             "    for part, change in zip(rows.parts, lead - found.lead):",
             "        print(part.kind, part.layer, part.at, found.of(part), float(change))",

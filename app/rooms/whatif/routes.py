@@ -158,7 +158,8 @@ def framed(both: Both, part: SweepPart) -> bytes:
         "only": found.query,
     }
     for name in ("probability", "kl", "ids", "likeliest", "distance", "turned"):
-        one, many = getattr(before, name), getattr(after, name)
+        field = "token_distance" if name == "turned" else name
+        one, many = getattr(before, field), getattr(after, field)
         if many is not None:
             header[name] = np.asarray(many, float).round(7).tolist() if name != "ids" else many.tolist()
             header[f"{name}_before"] = np.asarray(one[0], float).round(7).tolist() if name != "ids" else one[0].tolist()

@@ -113,7 +113,9 @@ def of_pair(at: int, pair: PairChanges) -> bytes:
 
 def set_code(run: Facts, pairs: Sequence[PairChanges]) -> str:
     """Python that gives the shares of all heads again, a line for each."""
-    given = [f"    hl.Pair({p.pair.text!r}, {p.pair.other!r}, {p.pair.answer!r}, {p.pair.rival!r})," for p in pairs]
+    given = [
+        f"    hl.Pair({p.pair.text!r}, {p.pair.other!r}, {p.pair.answer!r}, {p.pair.alternative!r})," for p in pairs
+    ]
     return "\n".join(
         [
             "import headlight as hl",
