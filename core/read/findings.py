@@ -7,7 +7,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Literal, cast
 
@@ -22,7 +22,7 @@ from ..run.trace import Trace
 from . import measures
 from .common_words import COMMONEST, LONGER, are_common, are_long
 from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
-from .head_roles import OpeningLink, is_ideograph, label_numbers, openings, spaced_words, words_of
+from .head_roles import is_ideograph, label_numbers, openings, spaced_words, words_of
 from .looks import Looked, each_look
 from .spaced_rows import spread
 
@@ -156,15 +156,6 @@ def findings(run: Trace) -> tuple[Finding, ...]:
     return tuple(search.described(found))
 
 
-def opened(links: Sequence[OpeningLink], found: Finding) -> tuple[OpeningLink, ...]:
-    """The opening edges of all sites, with the finding as the edge of its own site."""
-    names = ("layer", "head", "query", "key", "weight")
-    own = {name: getattr(found, name) for name in names} | {"habit": found.habit or 0.0}
-    return tuple(
-        replace(link, **own) if (link.stack, link.site) == (found.stack, found.site) else link for link in links
-    )
-
-
 @dataclass
 class _Candidates:
     """The best edge of every head by one score."""
@@ -230,106 +221,73 @@ class _Group:
 
 @dataclass(frozen=True, eq=False)
 class _NextWords:
-    """The most likely tokens after some rows: for each row up to 1 + OTHERS, the most likely first, and that one's label."""
+    """The most likely tokens after some rows: for each row up to 1 + OTHERS ids, and the first of them with its label."""
 
     rows: Tensor
-    tokens: Sequence[tuple[int, ...]]
-    labels: Sequence[str]
+    ids: Sequence[tuple[int, ...]]
+    words: Sequence[tuple[int, str]]
 
     @property
-    def firsts(self) -> list[tuple[int, str]]:
-        return [(first, label) for (first, *_), label in zip(self.tokens, self.labels, strict=True)]
-
-    @property
-    def are_words(self) -> list[bool]:
-        return [_is_word(label) for label in self.labels]
+    def are_words(self) -> Tensor:
+        """[row] bool: False for just punctuation, a space or a part of a character."""
+        return torch.tensor([_is_word(label) for _, label in self.words], device=self.rows.device)
 
     def among(self, chosen: Tensor) -> _NextWords:
         """Only the rows where `chosen` [row] is True."""
         at = chosen.nonzero()[:, 0].tolist()
-        return _NextWords(self.rows[chosen], [self.tokens[i] for i in at], [self.labels[i] for i in at])
+        return _NextWords(self.rows[chosen], [self.ids[i] for i in at], [self.words[i] for i in at])
 
 
 @dataclass(frozen=True, eq=False)
 class _Keys:
-    """Tables of the tokens that edges end on, [key]. Where queries and keys are of one text, they are those of the queries too."""
+    """Tables of the tokens that edges end on, [key] bool. In self-attention they are those of the queries too."""
 
-    run: Trace
     tokens: Tokens
-    device: torch.device
+    words: Tensor  # int: the word that each token belongs to
+    real: Tensor  # no padding
+    special: Tensor
+    sinks: Tensor  # the first token of a decoder, otherwise the special tokens
+    typed: Tensor  # words and symbols; without punctuation if there are words
+    whole: Tensor  # whole words of one token
+    long: Tensor
+    longer: Tensor
+    rare: Tensor  # not a common word
+    uncommon: Tensor  # not one of the commonest words
+    letters: Tensor
+    scrap: Tensor  # one or two letters or digits of a longer word
+    brief: Tensor  # one or two Latin letters, such as in, la, es: few nouns
+    mark: Tensor  # punctuation, also a part of ¿
 
-    def _table(self, values: Sequence[int | bool]) -> Tensor:
-        return torch.tensor(values, device=self.device)
-
-    @cached_property
-    def real(self) -> Tensor:
-        """Not padding."""
-        return ~self._table(self.tokens.padding)
-
-    @cached_property
-    def special(self) -> Tensor:
-        return self._table(self.tokens.special)
-
-    @cached_property
-    def sinks(self) -> Tensor:
-        """The first token of a decoder, otherwise the special tokens."""
-        if self.run.config.kind != "decoder":
-            return self.special & self.real
-        first = torch.zeros_like(self.real)
-        first[int(self.real.int().argmax())] = True
-        return first
-
-    @cached_property
-    def is_typed(self) -> Tensor:
-        """Words and symbols; without punctuation if there are words."""
-        return self._table(words_of(self.tokens, True, False)) >= 0
-
-    @cached_property
-    def is_whole(self) -> Tensor:
-        """Whole words of one token."""
-        return self._table(words_of(self.tokens, True, True)) >= 0
-
-    @cached_property
-    def words(self) -> Tensor:
-        """The word that each token belongs to."""
-        return self._table(spaced_words(self.tokens))
-
-    @cached_property
-    def is_long(self) -> Tensor:
-        return self._table(are_long(self.tokens))
-
-    @cached_property
-    def is_rare(self) -> Tensor:
-        return ~self._table(are_common(self.run.loaded, self.tokens))
-
-    @cached_property
-    def is_not_commonest(self) -> Tensor:
-        return ~self._table(are_common(self.run.loaded, self.tokens, COMMONEST))
-
-    @cached_property
-    def characters(self) -> list[str]:
-        """The characters of each token, whole even if it is only a part of one, without spaces around them."""
-        return [self.tokens.text[start:stop].strip() for start, stop in self.tokens.offsets]
-
-    @cached_property
-    def is_scrap(self) -> Tensor:
-        """One or two letters or digits of a longer word."""
-        short = [len(piece) < SCRAP and piece.isalnum() and not is_ideograph(piece[0]) for piece in self.characters]
-        return self._table(short) & ~self.is_whole
-
-    @cached_property
-    def are_letters(self) -> Tensor:
-        return self._table([piece.isalpha() for piece in self.characters])
-
-    @cached_property
-    def is_brief(self) -> Tensor:
-        """One or two Latin letters, such as in, la, es: few nouns."""
-        return self._table([len(piece) < SCRAP and piece.isascii() and piece.isalpha() for piece in self.characters])
-
-    @cached_property
-    def is_mark(self) -> Tensor:
-        """Punctuation, also a part of ¿."""
-        return self._table([all(unicodedata.category(char)[0] == "P" for char in piece) for piece in self.characters])
+    @classmethod
+    def of(cls, run: Trace, tokens: Tokens, device: torch.device) -> _Keys:
+        table = partial(torch.tensor, device=device)
+        real, special = ~table(tokens.padding), table(tokens.special)
+        sinks = special & real
+        if run.config.kind == "decoder":
+            sinks = torch.zeros_like(real)
+            sinks[int(real.int().argmax())] = True
+        pieces = [tokens.text[start:stop].strip() for start, stop in tokens.offsets]
+        short = [len(piece) < SCRAP for piece in pieces]
+        scraps = [piece.isalnum() and not is_ideograph(piece[0]) for piece in pieces]
+        latin = [piece.isascii() and piece.isalpha() for piece in pieces]
+        whole = table(words_of(tokens, True, True)) >= 0
+        return cls(
+            tokens,
+            words=table(spaced_words(tokens)),
+            real=real,
+            special=special,
+            sinks=sinks,
+            typed=table(words_of(tokens, True, False)) >= 0,
+            whole=whole,
+            long=table(are_long(tokens)),
+            longer=table(are_long(tokens, LONGER)),
+            rare=~table(are_common(run.loaded, tokens)),
+            uncommon=~table(are_common(run.loaded, tokens, COMMONEST)),
+            letters=table([piece.isalpha() for piece in pieces]),
+            scrap=table(short) & table(scraps) & ~whole,
+            brief=table(short) & table(latin),
+            mark=table([all(unicodedata.category(char)[0] == "P" for char in piece) for piece in pieces]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,8 +307,9 @@ class _Search:
         missing = [position for position in positions if position not in self.known]
         if missing:
             self.known.update(zip(missing, likeliest_tokens(self.run, missing, 1 + OTHERS), strict=True))
-        tokens = [self.known[position] for position in positions]
-        return _NextWords(rows, tokens, labels_of(self.run.loaded, [first for first, *_ in tokens]))
+        ids = [self.known[position] for position in positions]
+        firsts = [first for first, *_ in ids]
+        return _NextWords(rows, ids, list(zip(firsts, labels_of(self.run.loaded, firsts), strict=True)))
 
     @cached_property
     def records(self) -> tuple[AttentionRecord, ...]:
@@ -372,7 +331,7 @@ class _Search:
 
     @cached_property
     def keys(self) -> _Keys:
-        return _Keys(self.run, self.tokens[1], self.device)
+        return _Keys.of(self.run, self.tokens[1], self.device)
 
     @property
     def device(self) -> torch.device:
@@ -427,10 +386,9 @@ class _Search:
         next_words = self.next_words(rows)
         cells = self._pushing(rows)
         telling = cells * self._telling(rows)
-        are_words = torch.tensor(next_words.are_words, device=rows.device)
-        writing = telling * (are_words[:, None] | ~are_words.any())
+        writing = telling * (next_words.are_words[:, None] | ~next_words.are_words.any())
         kinds = (*PUSHES, cast(Kind, "stands out")) if self.is_cross else PUSHES
-        found: dict[Kind, _Candidates] = {kind: _Candidates(kind, next_words=next_words.firsts) for kind in kinds}
+        found: dict[Kind, _Candidates] = {kind: _Candidates(kind, next_words=next_words.words) for kind in kinds}
 
         def take(group: _Group, added: Tensor, others: Tensor) -> None:
             weights, product = group.weights, group.weights * added
@@ -472,7 +430,7 @@ class _Search:
                 take_these()
             together.append(found)
 
-        tokens = (*(word[:1] for word in next_words.tokens), *(word[1:] for word in next_words.tokens))
+        tokens = (*(some[:1] for some in next_words.ids), *(some[1:] for some in next_words.ids))
         wanted = Asked(self.run, site_of(self.run, None), (*positions, *positions), tokens)
         each_look(wanted, looked, maps=self.maps)
         take_these()
@@ -481,19 +439,15 @@ class _Search:
         """Edges of a decoder from any row to a copy of the token that is most likely next, as "writes"; no parts of characters."""
         next_words = self.next_words(self.rows(CELLS // 2))  # two numbers for each edge
         rows, keys = next_words.rows, self.keys
-        written = [
-            first if is_word else -1
-            for (first, _), is_word in zip(next_words.firsts, next_words.are_words, strict=True)
-        ]
-        cells = torch.tensor(written, device=rows.device)[:, None] == torch.as_tensor(
-            keys.tokens.ids, device=rows.device
-        )
-        cells = cells & (_back(rows, keys) > 1) & (keys.words[rows][:, None] != keys.words) & keys.real & ~keys.sinks
+        written = torch.tensor([first for first, _ in next_words.words], device=rows.device)
+        cells = written[:, None] == torch.as_tensor(keys.tokens.ids, device=rows.device)
+        cells = cells & next_words.are_words[:, None] & (_back(rows, keys) > 1) & keys.real & ~keys.sinks
+        cells = cells & (keys.words[rows][:, None] != keys.words)
         has_copy = cells.any(-1)
         if not has_copy.any():
             return _Candidates("writes")
         next_words, cells = next_words.among(has_copy), cells[has_copy]
-        found = _Candidates("writes", next_words=next_words.firsts)
+        found = _Candidates("writes", next_words=next_words.words)
 
         def take(group: _Group, added: Tensor, others: Tensor) -> None:
             copies = cells & _raises(added, others) & (group.weights >= COPY_WEIGHT)
@@ -521,10 +475,10 @@ class _Search:
         """
         keys = self.keys
         if self.is_cross:
-            tier = 1 + keys.is_long + (keys.is_long & keys.is_not_commonest).int()
-            return (keys.is_typed * tier).expand(len(rows), -1)
-        typed = keys.is_typed & ~(keys.is_scrap & keys.are_letters)
-        return (typed & ~((_back(rows, keys) == 1) & ~keys.is_rare)).int()
+            tier = 1 + keys.long + (keys.long & keys.uncommon).int()
+            return (keys.typed * tier).expand(len(rows), -1)
+        typed = keys.typed & ~(keys.scrap & keys.letters)
+        return (typed & ~((_back(rows, keys) == 1) & ~keys.rare)).int()
 
     @cached_property
     def habits(self) -> dict[Kind, _Candidates]:
@@ -588,22 +542,22 @@ class _Search:
         back, labels = _back(rows, keys), label_numbers(keys.tokens, self.device)
         apart = keys.words[rows][:, None] - keys.words
         far, near = (apart.abs() > 1, apart.abs() == 1) if is_encoder else (back > 1, back == 1)
-        marks = keys.is_mark & ~keys.is_mark.all()
-        typed = (keys.is_typed & ~marks & keys.real & ~keys.sinks) & (back != 0)
-        may = typed & keys.is_typed[rows][:, None] & (labels[rows][:, None] != labels) & keys.is_rare
-        both = may & keys.is_whole[rows][:, None] & keys.is_whole
+        marks = keys.mark & ~keys.mark.all()
+        typed = (keys.typed & ~marks & keys.real & ~keys.sinks) & (back != 0)
+        may = typed & keys.typed[rows][:, None] & (labels[rows][:, None] != labels) & keys.rare
+        both = may & keys.whole[rows][:, None] & keys.whole
         other = typed & (apart != 0)
-        long, brief, scrap = keys.is_long, keys.is_brief, keys.is_scrap
+        long, brief, scrap = keys.long, keys.brief, keys.scrap
         tiers = (
-            both & far & torch.tensor(are_long(keys.tokens, LONGER), device=self.device),
+            both & far & keys.longer,
             both & far & long,
             may & far & long & (apart != 0),
             both & far & ~brief,
-            other & far & long & keys.is_rare,
-            other & far & keys.is_rare & ~scrap & ~brief,
-            other & far & long & keys.is_not_commonest,
+            other & far & long & keys.rare,
+            other & far & keys.rare & ~scrap & ~brief,
+            other & far & long & keys.uncommon,
             both & near & long & (not is_encoder),
-            other & far & keys.is_not_commonest & ~scrap & ~brief,
+            other & far & keys.uncommon & ~scrap & ~brief,
             other & (far | is_encoder),
             typed & is_encoder,
         )
@@ -615,7 +569,7 @@ class _Search:
     def _repeats(self, rows: Tensor) -> dict[Kind, Tensor]:
         """[row, key] bool of each kind: the edges of a decoder at a repeat, between whole words."""
         keys, ids = self.keys, self.keys.tokens.ids
-        both = keys.is_whole[rows][:, None] & keys.is_whole & keys.real & ~keys.sinks
+        both = keys.whole[rows][:, None] & keys.whole & keys.real & ~keys.sinks
         return {
             "after a repeat": both & (_back(rows, keys) > 0) & measures.induction_cells(ids, rows),
             "same word": both & measures.same_cells(ids, rows, causal=True),
@@ -627,8 +581,8 @@ class _Search:
         if not missing or not has_looks(self.run):
             return list(found)
         rows = sorted({one.query for one in missing})
-        firsts = self.next_words(torch.tensor(rows, device=self.device)).firsts
-        wanted = asked(self.run, rows, [token for token, _ in firsts], None)
+        words = self.next_words(torch.tensor(rows, device=self.device)).words
+        wanted = asked(self.run, rows, [token for token, _ in words], None)
         described = list(found)
 
         def take(looked: Looked) -> None:
@@ -636,7 +590,7 @@ class _Search:
                 if one.token is None and one.layer == looked.record.layer:
                     row = rows.index(one.query)
                     added = float(looked.additions[one.head, row, one.key])
-                    token, word = firsts[row]
+                    token, word = words[row]
                     described[i] = replace(one, addition=None if math.isnan(added) else added, token=token, word=word)
 
         each_look(wanted, take, sorted({one.layer for one in missing}), self.maps)

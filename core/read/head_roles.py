@@ -351,14 +351,9 @@ def _opening_edge(
     """The opening edge of the records of one site, which share queries and keys."""
     cross, device = records[0].site == "cross_attn", records[0].device
     n_rows, n_keys = _searched(records, queries, keys)
-    rows, columns = torch.arange(n_rows, device=device), torch.arange(n_keys, device=device)
-    if patterns is None and n_keys < len(keys):
-        patterns = [_first_weights(record, rows, columns) for record in records]
-    elif patterns is not None:
-        patterns = [pattern[:, :n_rows, :n_keys] for pattern in patterns]
-    maps = [joint.weights for joint in joint_patterns(records, rows if patterns is None else None, patterns)]
     real_rows, real_keys = (~torch.tensor(tokens.padding, device=device) for tokens in (queries, keys))
     real = real_rows[:n_rows, None] & real_keys[:n_keys]
+    maps = _searched_maps(records, patterns, n_rows, n_keys)
     maps = maps if real.all() else [weights * real for weights in maps]
     skip_positional = max(len(queries), len(keys)) > SHORT and not cross
     candidates = ((_candidate_cells(queries, keys, real, cross, strict), skip_positional) for strict in (True, False))
@@ -370,15 +365,29 @@ def _opening_edge(
     return OpeningLink(record.stack, record.site, record.layer, head, query, key, weight, habit, n_rows)
 
 
-def _first_weights(record: AttentionRecord, rows: Tensor, columns: Tensor) -> Tensor:
-    """[head, row, key] of the first rows and keys, where later keys are masked for these rows."""
+def _searched_maps(
+    records: Sequence[AttentionRecord], patterns: Sequence[Tensor] | None, n_rows: int, n_keys: int
+) -> list[Tensor]:
+    """The weights of the first rows and keys, [head, row, key], of the records together where they are small."""
+    rows = None
+    if patterns is not None:
+        patterns = [pattern[:, :n_rows, :n_keys] for pattern in patterns]
+    elif n_keys < records[0].n_key:
+        patterns = [_first_weights(record, n_rows, n_keys) for record in records]
+    else:
+        rows = torch.arange(n_rows, device=records[0].device)
+    return [joint.weights for joint in joint_patterns(records, rows, patterns)]
+
+
+def _first_weights(record: AttentionRecord, n_rows: int, n_keys: int) -> Tensor:
+    """[head, row, key] of the first rows and keys, if later keys are masked for these rows."""
+    rows, keys = (torch.arange(n, device=record.device) for n in (n_rows, n_keys))
     if record.replaced_pattern is not None or record.replaced_scores is not None:
-        return record.pattern(queries=rows, keys=columns)
+        return record.pattern(queries=rows, keys=keys)
     # Later keys are masked, so the softmax over these keys equals the full row.
-    q = record.q[None, :, : len(rows)].to(rows.device).float()
-    k = record.k[None, :, : len(columns)].to(rows.device).float()
-    masked = record.rule.masked(record.rule.scores(q, k, rows, columns), rows, columns)
-    return record.rule.pattern(masked, rows, columns)[0]
+    q, k = record.q[None, :, :n_rows].to(rows.device).float(), record.k[None, :, :n_keys].to(rows.device).float()
+    masked = record.rule.masked(record.rule.scores(q, k, rows, keys), rows, keys)
+    return record.rule.pattern(masked, rows, keys)[0]
 
 
 def _candidate_cells(queries: Tokens, keys: Tokens, real: Tensor, cross: bool, strict: bool) -> Tensor:
