@@ -99,7 +99,8 @@ def adds(
     def added(record: AttentionRecord, v: Tensor, z: Tensor | None, result: Tensor | None) -> Tensor:
         if result is None:
             z = _shared(record.pattern(queries=[at]), v) if z is None else z[:, [at]]
-            result = torch.einsum("hqd,mhd->hqm", z, next(_output_weights(run, [record])))
+            weight = next(_output_weights(run, [record])).unflatten(1, (record.n_heads, -1))
+            result = torch.einsum("hqd,mhd->hqm", z, weight)
         else:
             result = result[:, [at]]
         return torch.einsum("hm,tm->th", result[:, 0], g[cast(int, record.layer)])
@@ -147,9 +148,9 @@ def each_look(
     patterns = patterns_of(records, rows) if maps is None else (pattern[:, rows] for pattern in maps)
 
     def look(record: AttentionRecord, v: Tensor, z: Tensor | None, result: Tensor | None) -> T:
-        weight = next(_output_weights(run, [record]))
+        weight = next(_output_weights(run, [record])).unflatten(1, (record.n_heads, -1))  # [d_model, head, d_head]
         weights = next(patterns)
-        added = _shared(_reads(g, record, weight), v.mT) * weights
+        added = _shared(torch.einsum("rm,mhd->hrd", g[cast(int, record.layer)], weight), v.mT) * weights
         if z is not None or result is not None:
             added *= _left(_shared(weights, v), z, result, weight, rows)[..., None]
         return take(Looked(record, weights, added))
@@ -166,16 +167,12 @@ def _edges(run: Trace, joint: JointPattern, g: Sequence[Tensor]) -> Iterator[Loo
         for record, weights in zip(joint.records, joint.split(joint.weights), strict=True):
             yield from _edges(run, JointPattern((record,), weights), g)
         return
-    weights_of = _output_weights(run, joint.records)
-    reads = torch.cat([_reads(g, record, w) for record, w in zip(joint.records, weights_of, strict=True)])
+    layers_and_weights = zip(joint.records, _output_weights(run, joint.records), strict=True)
+    reads = torch.stack([g[cast(int, record.layer)] @ weight for record, weight in layers_and_weights])
+    reads = reads.unflatten(-1, (joint.records[0].n_heads, -1)).transpose(1, 2).flatten(0, 1)  # [head, row, d_head]
     additions = joint.split(_shared(reads, torch.cat(values).mT).mul_(joint.weights))
     for record, weights, added in zip(joint.records, joint.split(joint.weights), additions, strict=True):
         yield Looked(record, weights, added)
-
-
-def _reads(g: Sequence[Tensor], record: AttentionRecord, weight: Tensor) -> Tensor:
-    """[head, row, d_head]: the direction in which each row's logit reads the head's z, from W_O [d_model, head, d_head]."""
-    return (g[cast(int, record.layer)] @ weight.flatten(1)).unflatten(1, weight.shape[1:]).transpose(0, 1)
 
 
 def _are_held(records: Sequence[AttentionRecord]) -> bool:
@@ -249,12 +246,12 @@ def _shared(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _output_weights(run: Trace, records: Sequence[AttentionRecord]) -> Iterator[Tensor]:
-    """W_O [d_model, head, d_head], float32, of attentions of the last stack."""
+    """W_O [d_model, head · d_head], float32, of attentions of the last stack."""
     blocks = list(run.loaded.model.stacks[-1].blocks)  # indexing a ModuleList is slow
     for record in records:
         module = getattr(blocks[cast(int, record.layer)], record.site)
         assert isinstance(module, Attention)
-        yield module.o.weight.detach().float().unflatten(1, (record.n_heads, -1))
+        yield module.o.weight.detach().float()
 
 
 def _whole(found: Looked) -> Tensor:
