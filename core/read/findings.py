@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import accumulate
 from typing import Literal, cast
 
 import torch
@@ -165,7 +163,7 @@ class _Candidates:
     records: list[AttentionRecord] = field(default_factory=list)
     columns: dict[str, list[Tensor]] = field(
         default_factory=dict
-    )  # field of a Finding, row or score -> [head] of each group
+    )  # score, row or field of a Finding -> [head] by group
 
     def best(self, used: Collection[tuple[int, int]] = (), least: float = -math.inf) -> Finding | None:
         """The edge with the largest score above `least`, of a head that is not used yet."""
@@ -173,16 +171,14 @@ class _Candidates:
             return None
         columns = {name: torch.cat(parts) for name, parts in self.columns.items()}
         scores, rows = columns.pop("score"), columns.pop("row")
-        ends = list(accumulate(record.n_heads for record in self.records))
-        for layer, head in used:
-            for record, end in zip(self.records, ends, strict=True):
-                if (record.layer or 0) == layer:
-                    scores[end - record.n_heads + head] = -math.inf
+        heads = [(record, head) for record in self.records for head in range(record.n_heads)]
+        for at, (record, head) in enumerate(heads if used else ()):
+            if (record.layer or 0, head) in used:
+                scores[at] = -math.inf
         best = int(scores.argmax())
         if not float(scores[best]) > least:
             return None
-        at = bisect_right(ends, best)
-        record, head = self.records[at], best - ends[at] + self.records[at].n_heads
+        record, head = heads[best]
         numbers = {name: values[best].item() for name, values in columns.items()}
         token, word = self.next_words[int(rows[best])] if self.next_words else (None, "")
         site: Site = "cross_attn" if record.site == "cross_attn" else "attn"
