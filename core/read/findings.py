@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -52,6 +52,11 @@ REPEAT_FROM = 0.35  # of a weight, above the head's baseline
 ONE_BACK_FROM = 0.5  # of the mean weight on the previous token
 NEIGHBOURS: dict[Kind, int] = {"one back": -1, "one ahead": 1}  # kind -> key − query
 REPEATS: tuple[Kind, ...] = ("after a repeat", "same word")
+HABITS: dict[str, tuple[Kind, ...]] = {  # kind of model -> kinds that are judged by weights, besides "rests"
+    "decoder": ("stands out", *REPEATS, "one back"),
+    "encoder": ("stands out", "one back", "one ahead"),
+    "encoder-decoder": ("one word",),
+}
 MEANS: dict[Kind, float] = {  # kinds that are judged by a head's mean, and its smallest value
     "one back": ONE_BACK_FROM,
     "one ahead": ONE_BACK_FROM,
@@ -122,7 +127,7 @@ def findings(run: Trace) -> tuple[Finding, ...]:
     """The opening edge, and the best of the other kinds, each of another head: see Finding.
 
     * "writes", or "stands out" and "largest push" (the edge of the first rule, although it adds little).
-    * "votes against": of the edges from the last token with 20 % or more the smallest weight × addition, from −0.25.
+    * "votes against": the smallest weight × addition, from −0.25, among the edges from the last token with 20 % or more.
     * "after a repeat", "same word": the largest weight on the token after an earlier copy, or on the copy, above the larger
       of the head's weights on that key and at that distance elsewhere, from 35 %.
     * "one back" (encoders also "one ahead"): the largest mean weight on the previous token, from 50 %.
@@ -179,7 +184,7 @@ class _Candidates:
         if not float(scores[best]) > least:
             return None
         record, head = heads[best]
-        numbers = {name: values[best].item() for name, values in columns.items()}
+        numbers: dict[str, Any] = {name: values[best].item() for name, values in columns.items()}
         token, word = self.next_words[int(rows[best])] if self.next_words else (None, "")
         site: Site = "cross_attn" if record.site == "cross_attn" else "attn"
         return Finding(self.kind, record.stack, site, record.layer or 0, head, **numbers, token=token, word=word)
@@ -298,7 +303,7 @@ class _Search:
     known: dict[int, tuple[int, ...]] = field(default_factory=dict)  # position -> its most likely next tokens
 
     def next_words(self, rows: Tensor) -> _NextWords:
-        """What may follow these rows; each costs a product with the whole vocabulary, so it is computed once."""
+        """The most likely tokens after these rows, each computed once: a row costs a product with the whole vocabulary."""
         positions = rows.tolist()
         missing = [position for position in positions if position not in self.known]
         if missing:
@@ -345,7 +350,7 @@ class _Search:
 
     @cached_property
     def opening(self) -> Finding:
-        """The edge of opening_look(), whose token and addition may be missing."""
+        """The edge of opening_look(); its token and addition may be missing."""
         found = next((found for found in self._openings() if found is not None), None)
         if found is not None:
             return found
@@ -453,9 +458,9 @@ class _Search:
         return found
 
     def _pushing(self, rows: Tensor) -> Tensor:
-        """[row, key] bool: the edges that are judged by what they add: not to sinks, special tokens and the token itself.
+        """[row, key] bool: the edges that are judged by their contributions.
 
-        If that leaves none, all but the token itself, then all.
+        Sinks, special tokens and the token itself are left out. If nothing remains, only the token itself is, then nothing.
         """
         keys = self.keys
         real = keys.real.expand(len(rows), -1)
@@ -480,14 +485,8 @@ class _Search:
     def habits(self) -> dict[Kind, _Candidates]:
         """Edges and heads judged by their weights, from all rows."""
         keys, kind, rows = self.keys, self.run.config.kind, self.rows()
-        kinds: tuple[Kind, ...] = {
-            "decoder": ("stands out", *REPEATS, "one back"),
-            "encoder": ("stands out", "one back", "one ahead"),
-            "encoder-decoder": ("one word",),
-        }[kind]
-        if keys.sinks.any():
-            kinds = (*kinds, "rests")
-        found = {kind: _Candidates(kind) for kind in kinds}
+        kinds = (*HABITS[kind], cast(Kind, "rests")) if keys.sinks.any() else HABITS[kind]
+        found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in kinds}
         # In an encoder a mean is over its words.
         spoken = ~keys.sinks[rows] if kind == "encoder" else torch.ones_like(rows, dtype=torch.bool)
         edges = None if self.is_cross else self._edge_rules(rows, found)
