@@ -67,6 +67,7 @@ format: tools javascript
 
 bench: browser
 	$(PYTHON) -m benchmarks.capture
+	$(PYTHON) -m benchmarks.analysis
 	$(PYTHON) -m benchmarks.tiles
 	$(PYTHON) -m benchmarks.concurrency
 	$(PYTHON) -m benchmarks.generate

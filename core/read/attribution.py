@@ -1,7 +1,7 @@
-"""The share of each part of a model in one prediction: the logit lens, and direct logit attribution.
+"""Logit lens and direct logit attribution.
 
 Logit lens: nostalgebraist 2020, "interpreting GPT: the logit lens". Direct attribution: Elhage et al. 2021, "A Mathematical
-Framework for Transformer Circuits"; the scale of every norm is taken as it was in the run, which makes all that follows linear.
+Framework for Transformer Circuits"; the scale of every norm is fixed at its value in the run, which makes the rest linear.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LensLayer:
     predictions: Predictions
 
     def to_frame(self) -> frames.DataFrame:
-        """Its predictions, beside the point: pandas.concat(layer.to_frame() for layer in run.logit_lens()) has all layers."""
+        """The predictions and the point: pandas.concat(layer.to_frame() for layer in run.logit_lens()) has all layers."""
         made = self.predictions.to_frame()
         made.insert(0, "point", self.point)
         return made
@@ -44,19 +44,19 @@ class LensLayer:
 
 @dataclass(frozen=True)
 class Contribution:
-    """The share of one part in a logit. layer, site and head are None where they say nothing of the part."""
+    """The contribution of one component to a logit. layer, site and head are None if they do not apply to it."""
 
     part: Part
     value: float
     layer: int | None = None
     site: Literal["attn", "cross_attn"] | None = None
     head: int | None = None
-    what: str = ""  # of a bias or an edit: whose
+    what: str = ""  # the owner of a bias or an edit
 
 
 @dataclass(frozen=True)
 class Contributions:
-    """The parts of one logit, in the order of the pass. They add up to it, to rounding."""
+    """The contributions to one logit in forward order. They sum to it, up to rounding."""
 
     position: int
     token: int
@@ -65,12 +65,12 @@ class Contributions:
     parts: tuple[Contribution, ...]
 
     def to_frame(self) -> frames.DataFrame:
-        """A row for each part. Needs pandas."""
+        """A row for each component. Requires pandas."""
         return frames.of_records(self.parts, Contribution)
 
 
 def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tuple[LensLayer, ...]:
-    """The k likeliest words at each of `positions` [pos] from the stream before and after every layer: see Trace.logit_lens."""
+    """The k most likely tokens at each of `positions` from the residual stream before and after every layer: Trace.logit_lens."""
     loaded = forward.loaded
     head_of(loaded)
     name, stack = _last_stack(forward)
@@ -89,12 +89,12 @@ def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tu
         with torch.inference_mode():
             x = stack.norm(streams[point])
         layers.append(LensLayer(point, i - 1 if i else None, likeliest(loaded, x, tokens, positions, k)))
-    forward.weights.check()  # a training may go on beside this
+    forward.weights.check()  # a training may run at the same time
     return tuple(layers)
 
 
 def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token: int | None) -> Contributions:
-    """The parts of the logit of `token` (None: the likeliest one) after `position`: see Trace.contributions."""
+    """The contributions to the logit of `token` (None: the most likely one) after `position`: see Trace.contributions."""
     loaded = forward.loaded
     head = linear_head(loaded)
     name, stack = _last_stack(forward)
@@ -105,14 +105,14 @@ def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token
         token = int(allowed.argmax()) if token is None else token
         walk = _Walk(name, stack, seen, forward.edited, head.unembed.weight[token].float() * head.scale)
         walk.whole(head, token, tokens.type_ids[position] if name == "encoder" else 0)
-    forward.weights.check()  # a training may go on beside this
+    forward.weights.check()  # a training may run at the same time
     (string,) = strings_of(loaded, [token])
     return Contributions(position, token, string, scores[token].item(), tuple(reversed(walk.parts)))
 
 
 def head_pushes(forward: Pass, text: int, tokens: Tokens, position: int, watched: Sequence[int]) -> np.ndarray:
-    """float32 [layer, head, watched]: what every head of the last stack's self-attention adds to the logits of these tokens after
-    `position`, above what it adds to all words of the vocabulary on average; norms as in contributions(), and its refusals.
+    """float32 [layer, head, watched]: the contribution of every head of the last stack's self-attention to the logits of some
+    tokens after `position`, above its mean over the vocabulary. Norms and errors are those of contributions().
     """
     loaded = forward.loaded
     head = linear_head(loaded)
@@ -134,7 +134,7 @@ def head_pushes(forward: Pass, text: int, tokens: Tokens, position: int, watched
 
 
 def _seen(forward: Pass, name: str, text: int, position: int) -> dict[str, Tensor]:
-    """By hook point, the tensors that decide a logit, at one position of one text."""
+    """The tensors that decide a logit, at one position of one text, by hook point."""
 
     def at_position(point: str, x: Tensor) -> Tensor:
         x = x[text if x.shape[0] > 1 else 0].float()
@@ -144,7 +144,7 @@ def _seen(forward: Pass, name: str, text: int, position: int) -> dict[str, Tenso
 
 
 def linear_head(loaded: Loaded) -> Head:
-    """The head of a model whose logits are linear in the stream. Raises TextError for one that has none, or another kind."""
+    """The head of a model whose logits are linear in the residual stream. Raises TextError for other models."""
     head = head_of(loaded)
     if head.mlm:
         raise TextError(
@@ -160,19 +160,17 @@ def linear_head(loaded: Loaded) -> Head:
 
 
 def frozen_scale(norm: nn.Module, x: Tensor) -> Tensor:
-    """The number that this norm multiplies each x [..., d_model] with, beside its weight: [...], float32."""
+    """The factor that this norm applies to each x [..., d_model] in addition to its weight, [...], float32."""
     assert isinstance(norm, RMSNorm | nn.LayerNorm)
     spread = x.pow(2).mean(-1) if isinstance(norm, RMSNorm) else x.var(-1, correction=0)
     return torch.rsqrt(spread + norm.eps)
 
 
 def back_through(norm: nn.Module, g: Tensor, scale: Tensor) -> Tensor:
-    """From what is taken of norm(x), g [..., d_model], to what is taken of x: its scale [...] as it was in the run."""
+    """From the gradient g [..., d_model] at norm(x) to that at x, with the scale [...] fixed at its value in the run."""
     assert isinstance(norm, RMSNorm | nn.LayerNorm) and norm.weight is not None
     scaled = g * norm.weight.float() * scale[..., None]
-    return (
-        scaled if isinstance(norm, RMSNorm) else scaled - scaled.mean(-1, keepdim=True)
-    )  # the mean of x is taken off x
+    return scaled if isinstance(norm, RMSNorm) else scaled - scaled.mean(-1, keepdim=True)  # it subtracts the mean of x
 
 
 def _last_stack(forward: Pass) -> tuple[str, Stack]:
@@ -180,7 +178,7 @@ def _last_stack(forward: Pass) -> tuple[str, Stack]:
 
 
 def _points(forward: Pass, name: str) -> list[str]:
-    """The moments of one position that decide a logit."""
+    """The hook points that decide a logit."""
     ends = tuple(f".hook_{what}" for what in ("final", "embed", "token", "position", "z", "o", "attn_out", "cross_out"))
     ends += tuple(f".hook_{what}" for what in ("mlp_out", "resid_pre", "resid_mid", "resid_cross", "resid_post"))
     points = hook_points(forward.loaded.model)
@@ -190,7 +188,7 @@ def _points(forward: Pass, name: str) -> list[str]:
 
 @dataclass
 class _Walk:
-    """From the logit back to the embedding. `g` [d_model] is what the logit takes from the stream at the place reached."""
+    """Backward walk from the logit to the embedding. `g` [d_model] is the direction read from the residual stream there."""
 
     name: str
     stack: Stack
@@ -203,12 +201,12 @@ class _Walk:
         self.parts.append(Contribution(part, (x @ self.g).item(), layer, what=what))
 
     def add_edit(self, point: str, made: Tensor, layer: int | None = None) -> None:
-        """The change that a hook at this point made to the pass."""
+        """Add the change that a hook made at this point."""
         if point in self.edited:
             self.add("edit", self.seen[point] - made, layer, point.rsplit(".hook_", 1)[1])
 
     def through(self, norm: nn.Module, x: Tensor, layer: int | None, what: str) -> None:
-        """Back through norm(x), its scale as it was: what it takes off and multiplies with goes into g, what it adds is a bias."""
+        """Go back through norm(x) with its scale fixed: mean and weight go into g, its bias is a contribution."""
         if isinstance(norm, nn.Identity):
             return
         if isinstance(norm, nn.LayerNorm) and norm.bias is not None:
@@ -231,7 +229,7 @@ class _Walk:
         self.embedding(token_type)
 
     def block(self, block: Block, path: str, layer: int) -> None:
-        """Its sublayers, last one first."""
+        """Go back through the sublayers of a block."""
         seen, start = self.seen, f"{path}.hook_resid_pre"
         if block.parallel:
             attended, worked = seen[f"{path}.hook_attn_out"], seen[f"{path}.hook_mlp_out"]
@@ -257,7 +255,7 @@ class _Walk:
                 self.attention(block, path, "attn" if site == "attn" else "cross_attn", layer)
 
     def attention(self, block: Block, path: str, site: Literal["attn", "cross_attn"], layer: int) -> None:
-        """Its heads, each by its own W_O, after the norm that a sandwich block has there."""
+        """Add the heads of an attention, each by its part of W_O, after the norm that a sandwich block has there."""
         seen, short, stream = self.seen, site.removesuffix("_attn"), self.g
         module = block.get_submodule(site)
         assert isinstance(module, Attention)
@@ -298,7 +296,7 @@ class _Walk:
 
 
 def _apply(norm: nn.Module, x: Tensor) -> Tensor:
-    """norm(x) in float32, whatever its weights are."""
+    """norm(x) in float32, whatever the dtype of its weights."""
     if isinstance(norm, nn.LayerNorm):
         bias = None if norm.bias is None else norm.bias.float()
         return F.layer_norm(x, norm.normalized_shape, norm.weight.float(), bias, norm.eps)

@@ -1,4 +1,4 @@
-"""Findings of a run: single looks and heads that are worth opening a picture on, each of another kind, each by a rule."""
+"""Findings of a run: attention edges and heads worth opening a picture on, each of another kind and chosen by a rule."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import math
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cached_property, partial
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
 
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
-from ..run.patterns import patterns_of
+from ..run.patterns import CELLS, joint_patterns
 from ..run.predictions import labels_of
 from ..run.trace import Trace
 from . import measures
 from .common_words import COMMONEST, LONGER, are_common, are_long
 from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
-from .head_roles import OpeningLink, is_ideograph, openings, spaced_words, words_of
+from .head_roles import is_ideograph, label_numbers, openings, spaced_words, words_of
 from .looks import Looked, each_look
-from .ragged import stacked
 from .spaced_rows import spread
 
 Kind = Literal[
@@ -38,38 +38,43 @@ Kind = Literal[
 ]
 
 PUSHES: tuple[Kind, ...] = ("writes", "largest push", "votes against")
-WRITES_FROM = 0.4  # logits that a look must add to open a picture
-OTHERS = 20  # likeliest words after the first, whose mean says how far a look raises all words alike
-TIMES = 3  # that it must add of that mean
-COPY_WEIGHT = 0.1  # of a head's attention: less is hardly a look
-STANDS_OUT_FROM = 0.2  # of a weight, beyond the head's habit
-TIER = 100.0  # more than any score: a look of a higher tier comes first
-TELLS = 9  # tier, from which a look is at a long word that is not common
-SCRAP = 3  # letters, from which a piece of a word can be told
+WRITES_FROM = 0.4  # logits that an edge must add to open a picture
+OTHERS = 20  # most likely tokens after the first; their mean shows how far an edge raises all tokens alike
+TIMES = 3  # multiple of that mean that it must add
+COPY_WEIGHT = 0.1  # attention weight below which an edge is ignored
+STANDS_OUT_FROM = 0.2  # of a weight, above the head's baseline
+TIER = 100.0  # more than any score: an edge of a higher tier comes first
+TELLS = 9  # tier from which the key is a long word that is not common
+SCRAP = 3  # letters from which a part of a word is recognisable
 AGAINST_FROM = -0.25  # logits
 AGAINST_WEIGHT = 0.2
-REPEAT_FROM = 0.35  # of a weight, beyond the head's habit
-ONE_BACK_FROM = 0.5  # of the mean weight on the word before
-NEIGHBOURS: dict[Kind, int] = {"one back": -1, "one ahead": 1}  # kind -> how far ahead the key is
+REPEAT_FROM = 0.35  # of a weight, above the head's baseline
+ONE_BACK_FROM = 0.5  # of the mean weight on the previous token
+NEIGHBOURS: dict[Kind, int] = {"one back": -1, "one ahead": 1}  # kind -> key − query
 REPEATS: tuple[Kind, ...] = ("after a repeat", "same word")
-MEANS: dict[Kind, float] = {  # kinds that are judged by a head's mean, and the least of it
+HABITS: dict[str, tuple[Kind, ...]] = {  # kind of model -> kinds that are judged by weights, besides "rests"
+    "decoder": ("stands out", *REPEATS, "one back"),
+    "encoder": ("stands out", "one back", "one ahead"),
+    "encoder-decoder": ("one word",),
+}
+MEANS: dict[Kind, float] = {  # kinds that are judged by a head's mean, and its smallest value
     "one back": ONE_BACK_FROM,
     "one ahead": ONE_BACK_FROM,
     "one word": -math.inf,
     "rests": -math.inf,
 }
-CELLS = 1 << 20  # weights of one attention that are looked at: all of them up to some 300 tokens of 9 heads
 FEWEST_ROWS = 16
-LAST_ROWS = 8  # that are looked at in any case: nearest to the next word
+LAST_ROWS = 8  # always included: nearest to the next token
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One look of one head, and its kind: the reason for showing it.
+    """One attention edge of one head, and its kind: the reason for showing it.
 
-    addition is what the look adds to the logit of `token`, the likeliest word after the query, in logits (core.looks); None where
-    the model predicts no words. habit is what the head gives at that distance in other rows (of a repeat: or to that key), mean
-    its average over rows of what the kind is about: the weight on the word before or after, the weight that rests, or bits.
+    addition is the contribution of the edge to the logit of `token`, the most likely one after the query, in logits
+    (core.looks); None if the model predicts no tokens. habit is the head's baseline: its weight at that distance in other
+    rows (of a repeat: or on that key). mean is the average over rows of what the kind is about: the weight on the previous
+    or next token, the weight on sinks, or bits.
     """
 
     kind: Kind
@@ -87,497 +92,523 @@ class Finding:
     word: str = ""  # the token's label
 
 
-def opening_look(run: Trace) -> Finding:
-    """The look that a picture of this run opens on.
+def opening_look(run: Trace, patterns: Sequence[Tensor] | None = None) -> Finding:
+    """The edge on which a picture of this run opens.
 
-    Of a decoder, from the last word, over all heads and earlier words but the first: the largest weight × (what the look adds to
-    the logit of the likeliest next word − the mean of what it adds to the 20 next likeliest), of those that add 0.4 or more, and
-    three times that mean ("writes"). Punctuation does not count, neither at the key nor as the next word, nor do one or two
-    letters of a longer word, nor a common word just before. Else the look of any row that stands out most: (weight − what the
-    head gives at that distance in other rows) · log₂(1 + distance), from 20 % beyond that habit on, and two or more apart.
-    Looks that say more come first (core.read.common_words): between whole words that are not the same, at a long word that is
-    not common, of five letters, then of four; the same at a long piece of a word. Where no such word is looked at, a decoder's
-    look from any row at an earlier copy of the very word that is likeliest there, by the first rule ("writes"). Then looks at a
-    short word; from anywhere at a long word that is not common, at three letters or more that are none, at a long word that is
-    none of the commonest; at a long word just before; and last at anything else that was typed. Of an encoder: the same between
-    words that are no neighbours, without the factor of distance; of one word or two, at what was typed. Of an encoder–decoder:
-    the first rule in cross-attention, over all rows of the target that are followed by a word: at long words that are none of
-    the commonest, else at long ones, else at any; else what stands out most from what other rows give to that word.
-    Where all this leaves nothing, the largest weight × addition.
+    `patterns` are the complete maps [head, query, key] of run.attention, if they are already available.
+
+    Decoder: among the edges from the last token, over all heads and earlier tokens but the first, the largest weight × (its
+    addition to the logit of the most likely token − the mean of its additions to the next 20), if it adds 0.4 or more and
+    three times that mean ("writes"). Punctuation does not count, neither at the key nor as the prediction, nor do one or two
+    letters of a longer word, nor a common word just before. Otherwise the edge of any row that stands out most: (weight −
+    the head's weight at that distance in other rows) · log₂(1 + distance), from 20 % above that baseline, at least two
+    tokens apart. More telling edges come first (core.read.common_words):
+
+    * between different whole words, to a long word that is not common: of five letters, then of four;
+    * the same to a long part of a word;
+    * if there are none, the edge of a decoder from any row to an earlier copy of the token that is most likely there, by
+      the first rule ("writes");
+    * to a short word;
+    * from anywhere to a long word that is not common, to three letters or more that are not, to a long word that is none of
+      the commonest;
+    * to a long word just before;
+    * to anything else that was typed.
+
+    Encoder: the same between words that are not neighbours, without the factor of distance; in a text of one or two words,
+    to what was typed. Encoder–decoder: the first rule in cross-attention, over all rows of the target that are followed by a
+    word: to long words that are none of the commonest, then to long ones, then to any; otherwise what stands out most from
+    the weight that other rows give to that word. If all this leaves nothing, the largest weight × addition.
     """
-    return _described(run, [_opening(run, _pushes(run, ("writes",)), None)])[0]
+    search = _Search(run, patterns)
+    return search.described([search.opening])[0]
 
 
 def findings(run: Trace) -> tuple[Finding, ...]:
-    """The opening look, and the next best of other kinds, each of another head: see Finding.
+    """The opening edge, and the best of the other kinds, each of another head: see Finding.
 
-    "writes", or else "stands out" and "largest push" (the first rule's look, though it adds little). "votes against": of the looks
-    from the last word with 20 % or more the smallest weight × addition, from −0.25 on. "after a repeat", "same word": the
-    largest look at what followed an earlier copy of a word, or at the copy, beyond the larger of what the head gives to that
-    key and at that distance elsewhere, from 35 % on. "one back" (for encoders "one ahead" too): the largest mean weight on the
-    word before, from 50 % on. "one word" (cross-attention): the least mean entropy. "rests": the largest mean weight on the first
-    token, or on special ones. Of long texts some rows are looked at, and always the last ones.
+    * "writes", or "stands out" and "largest push" (the edge of the first rule, although it adds little).
+    * "votes against": the smallest weight × addition, from −0.25, among the edges from the last token with 20 % or more.
+    * "after a repeat", "same word": the largest weight on the token after an earlier copy, or on the copy, above the larger
+      of the head's weights on that key and at that distance elsewhere, from 35 %.
+    * "one back" (encoders also "one ahead"): the largest mean weight on the previous token, from 50 %.
+    * "one word" (cross-attention): the smallest mean entropy.
+    * "rests": the largest mean weight on the first token, or on special tokens.
+
+    Long texts are sampled by rows, which always include the last ones.
     """
-    pushes, habits = _pushes(run), _habits(run)
-    found = [_opening(run, pushes, habits)]
+    search = _Search(run)
+    pushes, habits = search.pushes, search.habits
+    found = [search.opening]
     used = {(found[0].layer, found[0].head)}
 
     def take(*candidates: Finding | None) -> None:
-        """The best of these, if there is one."""
+        """Add the best of these, if there is one."""
         here = [candidate for candidate in candidates if candidate is not None]
         if here:
             found.append(max(here, key=lambda candidate: candidate.weight - (candidate.habit or 0)))
             used.add((found[-1].layer, found[-1].head))
 
-    if pushes is not None:
+    if pushes:
         if found[0].kind == "stands out":
             take(pushes["largest push"].best(used))
         take(pushes["votes against"].best(used))
-    repeats = [habits[kind].best(used, REPEAT_FROM) for kind in REPEATS if kind in habits]
-    take(*repeats)
+    take(*(habits[kind].best(used, REPEAT_FROM) for kind in REPEATS if kind in habits))
     for kind, least in MEANS.items():
-        if kind in habits and habits[kind].scores:
+        if kind in habits:
             take(habits[kind].best(used, least))
-    return tuple(_described(run, found))
-
-
-def opened(links: Sequence[OpeningLink], found: Finding) -> tuple[OpeningLink, ...]:
-    """The links that head_roles.openings() gives, and in the place of the finding's kind of attention the look of the finding."""
-    return tuple(
-        replace(
-            link,
-            layer=found.layer,
-            head=found.head,
-            query=found.query,
-            key=found.key,
-            weight=found.weight,
-            habit=found.habit or 0.0,
-        )
-        if (link.stack, link.site) == (found.stack, found.site)
-        else link
-        for link in links
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Best:
-    """The best look of every head of one attention: numbers of a tensor each, [head]."""
-
-    record: AttentionRecord
-    query: Tensor
-    key: Tensor
-    weight: Tensor
-    numbers: dict[str, Tensor]  # what else a Finding says of them: habit, addition, mean
-    said: Sequence[tuple[int, str]]  # of every row: the token that is likeliest there, and its label
-    row: Tensor
-
-    def finding(self, kind: Kind, head: int) -> Finding:
-        record = self.record
-        site: Site = "cross_attn" if record.site == "cross_attn" else "attn"
-        query, key, weight = int(self.query[head]), int(self.key[head]), float(self.weight[head])
-        token, word = self.said[int(self.row[head])] if self.said else (None, "")
-        numbers = {name: float(values[head]) for name, values in self.numbers.items()}
-        place = (kind, record.stack, site, record.layer or 0, head, query, key, weight)
-        return Finding(*place, **numbers, token=token, word=word)
+    return tuple(search.described(found))
 
 
 @dataclass
 class _Candidates:
-    """The best look of every head by one score, layer after layer."""
+    """The best edge of every head by one score."""
 
     kind: Kind
-    scores: list[Tensor] = field(default_factory=list)  # [head] each, -inf where there is none
-    found: list[_Best] = field(default_factory=list)
+    next_words: Sequence[tuple[int, str]] = ()  # [row]: the most likely token, and its label
+    records: list[AttentionRecord] = field(default_factory=list)
+    columns: dict[str, list[Tensor]] = field(
+        default_factory=dict
+    )  # score, row or field of a Finding -> [head] by group
 
-    def best(self, used: Collection[tuple[int, int]], least: float = -math.inf) -> Finding | None:
-        """That of the largest score above `least`, of a head that is not used yet."""
-        scores = stacked(self.scores, -math.inf).clone()  # [layer, head]
-        for layer, found in enumerate(self.found):
-            for head in (head for place, head in used if place == (found.record.layer or 0)):
-                scores[layer, head] = -math.inf
-        layer, head = divmod(int(scores.argmax()), scores.shape[1])
-        return self.found[layer].finding(self.kind, head) if float(scores[layer, head]) > least else None
+    def best(self, used: Collection[tuple[int, int]] = (), least: float = -math.inf) -> Finding | None:
+        """The edge with the largest score above `least`, of a head that is not used yet."""
+        if not self.records:
+            return None
+        columns = {name: torch.cat(parts) for name, parts in self.columns.items()}
+        scores, rows = columns.pop("score"), columns.pop("row")
+        heads = [(record, head) for record in self.records for head in range(record.n_heads)]
+        for at, (record, head) in enumerate(heads if used else ()):
+            if (record.layer or 0, head) in used:
+                scores[at] = -math.inf
+        best = int(scores.argmax())
+        if not float(scores[best]) > least:
+            return None
+        record, head = heads[best]
+        numbers: dict[str, Any] = {name: values[best].item() for name, values in columns.items()}
+        token, word = self.next_words[int(rows[best])] if self.next_words else (None, "")
+        site: Site = "cross_attn" if record.site == "cross_attn" else "attn"
+        return Finding(self.kind, record.stack, site, record.layer or 0, head, **numbers, token=token, word=word)
 
-    def add(
-        self,
-        seen: _Seen,
-        score: Tensor,
-        habit: Tensor | None = None,
-        additions: Tensor | None = None,
-        said: Sequence[tuple[int, str]] = (),
-    ) -> None:
-        """The next layers', by a score of every cell, [head, row, key]: -inf where a cell does not count."""
-        best, at = score.flatten(1).max(-1)
-        row, key = at // score.shape[-1], at % score.shape[-1]
+    def add(self, group: _Group, score: Tensor, **numbers: Tensor) -> None:
+        """The edges of the next layers, by a score of every cell [head, row, key], −inf if it does not count.
+
+        `numbers` are fields of a Finding, [head, row, key] too.
+        """
+        best, cell = score.flatten(1).max(-1)
+        row, key = cell // score.shape[-1], cell % score.shape[-1]
         every = torch.arange(len(score), device=score.device)
-        known = {"habit": habit, "addition": additions}
-        numbers = {name: x[every, row, key].cpu() for name, x in known.items() if x is not None}
-        self._put(seen, best, (row, key), numbers, said)
+        self._add(group, best, row, key, {name: values[every, row, key] for name, values in numbers.items()})
 
-    def add_means(self, seen: _Seen, means: Tensor, cells: Sequence[tuple[int, int]], sign: int = 1) -> None:
-        """The next layers', by a mean over rows of each head, [head], times `sign`; cells are the (row, key) of each to be shown."""
-        row, key = torch.tensor(cells, device=means.device).unbind(-1)
-        self._put(seen, means * sign, (row, key), {"mean": means.cpu()})
+    def add_means(self, group: _Group, means: Tensor, row: Tensor, key: Tensor, sign: int = 1) -> None:
+        """The next layers, by `sign` × the mean over rows of each head [head]; row and key [head] are the cells to be shown."""
+        self._add(group, means * sign, row, key, {"mean": means})
 
-    def _put(
-        self,
-        seen: _Seen,
-        score: Tensor,
-        cells: tuple[Tensor, Tensor],
-        numbers: dict[str, Tensor],
-        said: Sequence[tuple[int, str]] = (),
-    ) -> None:
-        row, key = cells
-        weight = seen.weights[torch.arange(len(score), device=score.device), row, key].cpu()
-        score, query, row, key = score.cpu(), seen.rows[row].cpu(), row.cpu(), key.cpu()
-        end = 0
-        for record in seen.records:
-            start, end = end, end + record.n_heads
-            of_layer = slice(start, end)
-            own = {name: x[of_layer] for name, x in numbers.items()}
-            places = query[of_layer], key[of_layer], weight[of_layer]
-            self.scores.append(score[of_layer])
-            self.found.append(_Best(record, *places, own, said, row[of_layer]))
+    def _add(self, group: _Group, score: Tensor, row: Tensor, key: Tensor, numbers: dict[str, Tensor]) -> None:
+        weight = group.weights[torch.arange(len(score), device=score.device), row, key]
+        places = {"score": score, "row": row, "query": group.rows[row], "key": key, "weight": weight}
+        for name, values in (places | numbers).items():
+            self.columns.setdefault(name, []).append(values.cpu())
+        self.records += group.records
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    """Some layers' attention in some of its rows [row]: weights [head, row, key], the heads of one layer after the other."""
+class _Group:
+    """The attention of some layers in some rows: weights [head, row, key], the heads of one layer after the other."""
 
     records: Sequence[AttentionRecord]
-    rows: Tensor
+    rows: Tensor  # [row]: position of the query
     weights: Tensor
-
-
-def _layers(records: Sequence[AttentionRecord], rows: Tensor) -> Iterator[_Seen]:
-    """Attentions in these rows: layers with the same mask together, up to CELLS weights, since most of a small one is its calls."""
-    together: list[tuple[AttentionRecord, Tensor]] = []
-
-    def seen() -> _Seen:
-        some, weights = zip(*together, strict=True)
-        together.clear()
-        return _Seen(some, rows, torch.cat(weights))
-
-    for record, weights in zip(records, patterns_of(records, rows), strict=True):
-        held = sum(x.numel() for _, x in together) + weights.numel()
-        if together and (held > CELLS or together[0][0].batch_rule.mask is not record.batch_rule.mask):
-            yield seen()
-        together.append((record, weights))
-    if together:
-        yield seen()
-
-
-@dataclass(frozen=True, eq=False)
-class _Texts:
-    """The tokens that look and those that are looked at, and which of them count: [query] and [key] bool."""
-
-    queries: Tokens
-    keys: Tokens
-    real_queries: Tensor  # no padding
-    real_keys: Tensor
-    rests: Tensor  # keys where attention rests: the first of a decoder's, else special tokens
-
-    @classmethod
-    def of(cls, run: Trace) -> _Texts:
-        record = _records(run)[0]
-        queries, keys = run.tokens_of(record)
-        real_queries, real = (~torch.tensor(tokens.padding, device=record.device) for tokens in (queries, keys))
-        rests = torch.tensor(keys.special, device=record.device) & real
-        if run.config.kind == "decoder":  # where no token is special, and the first one the place to rest
-            rests = torch.zeros_like(rests)
-            rests[int(real.int().argmax())] = True
-        return cls(queries, keys, real_queries, real, rests)
-
-    def rows(self, record: AttentionRecord, cells: int = CELLS) -> Tensor:
-        """All real rows, or as many as make up so many weights: evenly spaced ones and the last."""
-        rows = self.real_queries.nonzero()[:, 0]
-        most = max(FEWEST_ROWS, cells // (record.n_heads * record.n_key))
-        return rows[spread(len(rows), most, range(len(rows) - LAST_ROWS, len(rows)))]
-
-
-def _records(run: Trace) -> tuple[AttentionRecord, ...]:
-    """The attentions that findings are about: the last stack's, and of an encoder–decoder cross-attention."""
-    return records_of(run, None)
-
-
-def _opening(run: Trace, pushes: dict[Kind, _Candidates] | None, habits: dict[Kind, _Candidates] | None) -> Finding:
-    found = None if pushes is None else pushes["writes"].best(())
-    if found is not None and _is_word(found.word):
-        return found
-    if run.config.kind != "encoder-decoder":
-        habits = habits or _habits(run, ("stands out",))
-        found = habits["stands out"].best((), TELLS * TIER)
-        if found is None and pushes is not None:  # no long word is looked at that is not common
-            found = _copies(run).best(())
-        found = found or habits["stands out"].best((), TIER) or (None if pushes is None else pushes["writes"].best(()))
-    elif found is None and pushes is not None:
-        found = pushes["stands out"].best((), TIER)
-    if found is None and pushes is not None:
-        every = pushes if "largest push" in pushes else _pushes(run)
-        found = None if every is None else every["largest push"].best(())
-    if found is None and habits is not None and "stands out" in habits:  # which is not asked of cross-attention
-        found = habits["stands out"].best((), 0)
-    if found is not None:
-        return found
-    kind = _records(run)[0].stack, site_of(run, None)
-    link = next(link for link in openings(run) if (link.stack, link.site) == kind)
-    return Finding("stands out", *kind, link.layer, link.head, link.query, link.key, link.weight, habit=link.habit)
-
-
-def _is_word(label: str) -> bool:
-    """Whether a token that is written is no punctuation, space or part of a character."""
-    return any(map(str.isalnum, label))
-
-
-def _pushes(run: Trace, kinds: Collection[Kind] = PUSHES) -> dict[Kind, _Candidates] | None:
-    """These kinds, by what looks add, from the last word, or in cross-attention from every word, and there by how they stand out too; None for a
-    model whose logits say nothing of single looks."""
-    if not has_looks(run):
-        return None
-    texts, record = _Texts.of(run), _records(run)[0]
-    cross = record.site == "cross_attn"
-    rows = texts.rows(record) if cross else texts.real_queries.nonzero()[-1]
-    cells = _pushing(texts, rows, cross)
-    next_words = _NextWords.of(run, rows)
-    said = next_words.said
-    telling = cells * _telling(run, texts, rows, cross)
-    outstanding = telling
-    spoken = torch.tensor([_is_word(word) for _, word in said], device=rows.device)
-    telling = telling * (spoken[:, None] | ~spoken.any())
-    found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in PUSHES if kind in kinds}
-    if cross:
-        found["stands out"] = _Candidates("stands out")
-
-    def take(seen: _Seen, added: Tensor, others: Tensor) -> None:
-        product = seen.weights * added
-        counts = cells & (seen.weights > 0) & ~added.isnan()
-        if "writes" in found:
-            score = seen.weights * (added - others) + TIER * telling
-            writes = (telling > 0) & _raises(added, others)
-            found["writes"].add(seen, score.where(writes, -math.inf), additions=added, said=said)
-        if "largest push" in found:
-            found["largest push"].add(seen, product.where(counts, -math.inf), additions=added, said=said)
-        if "votes against" in found:
-            against = counts & (seen.weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
-            found["votes against"].add(seen, (-product).where(against, -math.inf), additions=added, said=said)
-        if cross:
-            habit = _to_key(seen.weights, torch.ones_like(cells))
-            beyond = seen.weights - habit
-            score = (beyond + TIER * outstanding).where((outstanding > 0) & (beyond >= STANDS_OUT_FROM), -math.inf)
-            found["stands out"].add(seen, score, habit, added, said)
-
-    next_words.each(take)
-    return found
-
-
-def _copies(run: Trace) -> _Candidates:
-    """A decoder's looks at a copy of the very word that is likeliest next, from any row, as "writes": whole characters alone."""
-    texts = _Texts.of(run)
-    rows = texts.rows(_records(run)[0], CELLS // 2)  # each is asked for two numbers of a look
-    next_words = _NextWords.of(run, rows)
-    tokens, device = texts.keys, rows.device
-    written = torch.tensor([token if _is_word(word) else -1 for token, word in next_words.said], device=device)
-    words = torch.tensor(spaced_words(tokens), device=device)
-    apart = (rows[:, None] - torch.arange(len(tokens), device=device) > 1) & (words[rows][:, None] != words)
-    cells = apart & (written[:, None] == torch.as_tensor(tokens.ids, device=device)) & texts.real_keys & ~texts.rests
-    found = _Candidates("writes")
-
-    def take(seen: _Seen, added: Tensor, others: Tensor) -> None:
-        copies = cells & _raises(added, others) & (seen.weights >= COPY_WEIGHT)
-        score = seen.weights * (added - others)
-        found.add(seen, score.where(copies, -math.inf), additions=added, said=next_words.said)
-
-    next_words.each(take)
-    return found
-
-
-def _raises(added: Tensor, others: Tensor) -> Tensor:
-    """Whether a look adds enough to the likeliest word, and more to it than to other likely ones."""
-    return (added >= WRITES_FROM) & (added >= TIMES * others)
 
 
 @dataclass(frozen=True, eq=False)
 class _NextWords:
-    """The likeliest words after some rows: of each row the first of them, `said`, and the others."""
+    """The most likely tokens after some rows: for each row up to 1 + OTHERS ids, and the first of them with its label."""
 
-    run: Trace
     rows: Tensor
-    tokens: tuple[tuple[int, ...], ...]  # of each row the first, then of each row the others
-    said: Sequence[tuple[int, str]]
+    ids: Sequence[tuple[int, ...]]
+    words: Sequence[tuple[int, str]]
+
+    @property
+    def are_words(self) -> Tensor:
+        """[row] bool: False for just punctuation, a space or a part of a character."""
+        return torch.tensor([_is_word(label) for _, label in self.words], device=self.rows.device)
+
+    def among(self, chosen: Tensor) -> _NextWords:
+        """Only the rows where `chosen` [row] is True."""
+        at = chosen.nonzero()[:, 0].tolist()
+        return _NextWords(self.rows[chosen], [self.ids[i] for i in at], [self.words[i] for i in at])
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    """Tables of the tokens that edges end on, [key] bool. In self-attention they are those of the queries too."""
+
+    tokens: Tokens
+    words: Tensor  # int: the word that each token belongs to
+    real: Tensor  # no padding
+    special: Tensor
+    sinks: Tensor  # the first token of a decoder, otherwise the special tokens
+    typed: Tensor  # words and symbols; without punctuation if there are words
+    whole: Tensor  # whole words of one token
+    long: Tensor
+    longer: Tensor
+    rare: Tensor  # not a common word
+    uncommon: Tensor  # not one of the commonest words
+    letters: Tensor
+    scrap: Tensor  # one or two letters or digits of a longer word
+    brief: Tensor  # one or two Latin letters, such as in, la, es: few nouns
+    mark: Tensor  # punctuation, also a part of ¿
 
     @classmethod
-    def of(cls, run: Trace, rows: Tensor) -> _NextWords:
-        words = likeliest_tokens(run, rows.tolist(), 1 + OTHERS)
-        first = [word[0] for word in words]
-        tokens = (*(word[:1] for word in words), *(word[1:] for word in words))
-        return cls(run, rows, tokens, list(zip(first, labels_of(run.loaded, first), strict=True)))
+    def of(cls, run: Trace, tokens: Tokens, device: torch.device) -> _Keys:
+        table = partial(torch.tensor, device=device)
+        real, special = ~table(tokens.padding), table(tokens.special)
+        sinks = special & real
+        if run.config.kind == "decoder":
+            sinks = torch.zeros_like(real)
+            sinks[int(real.int().argmax())] = True
+        pieces = [tokens.text[start:stop].strip() for start, stop in tokens.offsets]
+        short = [len(piece) < SCRAP for piece in pieces]
+        scraps = [piece.isalnum() and not is_ideograph(piece[0]) for piece in pieces]
+        latin = [piece.isascii() and piece.isalpha() for piece in pieces]
+        whole = table(words_of(tokens, True, True)) >= 0
+        return cls(
+            tokens,
+            words=table(spaced_words(tokens)),
+            real=real,
+            special=special,
+            sinks=sinks,
+            typed=table(words_of(tokens, True, False)) >= 0,
+            whole=whole,
+            long=table(are_long(tokens)),
+            longer=table(are_long(tokens, LONGER)),
+            rare=~table(are_common(run.loaded, tokens)),
+            uncommon=~table(are_common(run.loaded, tokens, COMMONEST)),
+            letters=table([piece.isalpha() for piece in pieces]),
+            scrap=table(short) & table(scraps) & ~whole,
+            brief=table(short) & table(latin),
+            mark=table([all(unicodedata.category(char)[0] == "P" for char in piece) for piece in pieces]),
+        )
 
-    def each(self, take: Callable[[_Seen, Tensor, Tensor], None]) -> None:
-        """take(seen, added, others) of all layers, small ones together: what each look adds to the first, and to the mean of the others,
-        [head, row, key]."""
-        n, positions = len(self.rows), self.rows.tolist()
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The search for findings in one run, with the tables that several rules read.
+
+    It reads the attentions of the last stack, and of an encoder–decoder its cross-attention.
+    """
+
+    run: Trace
+    patterns: Sequence[Tensor] | None = None
+    known: dict[int, tuple[int, ...]] = field(default_factory=dict)  # position -> its most likely next tokens
+
+    def next_words(self, rows: Tensor) -> _NextWords:
+        """The most likely tokens after these rows, each computed once: a row costs a product with the whole vocabulary."""
+        positions = rows.tolist()
+        missing = [position for position in positions if position not in self.known]
+        if missing:
+            self.known.update(zip(missing, likeliest_tokens(self.run, missing, 1 + OTHERS), strict=True))
+        ids = [self.known[position] for position in positions]
+        firsts = [first for first, *_ in ids]
+        return _NextWords(rows, ids, list(zip(firsts, labels_of(self.run.loaded, firsts), strict=True)))
+
+    @cached_property
+    def records(self) -> tuple[AttentionRecord, ...]:
+        return records_of(self.run, None)
+
+    @cached_property
+    def maps(self) -> list[Tensor] | None:
+        """The complete maps of the records, if they are already available."""
+        if self.patterns is None:
+            return None
+        kind = self.records[0].stack, self.records[0].site
+        each = zip(self.run.attention, self.patterns, strict=True)
+        return [pattern for record, pattern in each if (record.stack, record.site) == kind]
+
+    @cached_property
+    def tokens(self) -> tuple[Tokens, Tokens]:
+        """The tokens of the queries and of the keys."""
+        return self.run.tokens_of(self.records[0])
+
+    @cached_property
+    def keys(self) -> _Keys:
+        return _Keys.of(self.run, self.tokens[1], self.device)
+
+    @property
+    def device(self) -> torch.device:
+        return self.records[0].device
+
+    @property
+    def is_cross(self) -> bool:
+        return self.run.config.kind == "encoder-decoder"
+
+    def rows(self, cells: int = CELLS) -> Tensor:
+        """All rows but padding, or evenly spaced ones and the last, with about `cells` weights in a layer."""
+        rows = (~torch.tensor(self.tokens[0].padding, device=self.device)).nonzero()[:, 0]
+        most = max(FEWEST_ROWS, cells // (self.records[0].n_heads * self.records[0].n_key))
+        return rows[spread(len(rows), most, range(len(rows) - LAST_ROWS, len(rows)))]
+
+    @cached_property
+    def opening(self) -> Finding:
+        """The edge of opening_look(); its token and addition may be missing."""
+        found = next((found for found in self._openings() if found is not None), None)
+        if found is not None:
+            return found
+        kind = self.records[0].stack, site_of(self.run, None)
+        link = next(link for link in openings(self.run, self.patterns) if (link.stack, link.site) == kind)
+        return Finding("stands out", *kind, link.layer, link.head, link.query, link.key, link.weight, habit=link.habit)
+
+    def _openings(self) -> Iterator[Finding | None]:
+        """Candidates of the opening, the most telling rule first."""
+        writes = self.pushes["writes"].best() if self.pushes else None
+        if writes is not None and _is_word(writes.word):
+            yield writes
+        if self.is_cross:
+            yield writes
+            yield self.pushes["stands out"].best((), TIER) if self.pushes else None
+        else:
+            outstanding = self.habits["stands out"]
+            yield outstanding.best((), TELLS * TIER)
+            yield self._copies().best() if self.pushes else None  # no edge is to a long word that is not common
+            yield outstanding.best((), TIER)
+            yield writes
+        yield self.pushes["largest push"].best() if self.pushes else None
+        yield None if self.is_cross else self.habits["stands out"].best((), 0)
+
+    @cached_property
+    def pushes(self) -> dict[Kind, _Candidates]:
+        """Edges judged by their contribution to the most likely token after the last token, in cross-attention after every token.
+
+        In cross-attention also by how they stand out. Empty for a model whose logits are not sums over edges.
+        """
+        if not has_looks(self.run):
+            return {}
+        rows = self.rows() if self.is_cross else self.rows()[-1:]
+        next_words = self.next_words(rows)
+        cells = self._pushing(rows)
+        telling = cells * self._telling(rows)
+        writing = telling * (next_words.are_words[:, None] | ~next_words.are_words.any())
+        kinds = (*PUSHES, cast(Kind, "stands out")) if self.is_cross else PUSHES
+        found: dict[Kind, _Candidates] = {kind: _Candidates(kind, next_words=next_words.words) for kind in kinds}
+
+        def take(group: _Group, added: Tensor, others: Tensor) -> None:
+            weights, product = group.weights, group.weights * added
+            score = (weights * (added - others) + TIER * writing).where(
+                (writing > 0) & _raises(added, others), -math.inf
+            )
+            found["writes"].add(group, score, addition=added)
+            counts = cells & (weights > 0) & ~added.isnan()
+            found["largest push"].add(group, product.where(counts, -math.inf), addition=added)
+            against = counts & (weights >= AGAINST_WEIGHT) & (added <= AGAINST_FROM)
+            found["votes against"].add(group, (-product).where(against, -math.inf), addition=added)
+            if self.is_cross:
+                habit = _to_key(weights, torch.ones_like(cells))
+                beyond = weights - habit
+                counts = (telling > 0) & (beyond >= STANDS_OUT_FROM)
+                score = (beyond + TIER * telling).where(counts, -math.inf)
+                found["stands out"].add(group, score, habit=habit, addition=added)
+
+        self._each_group(next_words, take)
+        return found
+
+    def _each_group(self, next_words: _NextWords, take: Callable[[_Group, Tensor, Tensor], None]) -> None:
+        """take(group, added, others) of all layers, small ones together, [head, row, key].
+
+        `added` are the contributions of each edge to the logit of the row's most likely token, `others` the mean of those to
+        the next ones.
+        """
+        n, positions = len(next_words.rows), next_words.rows.tolist()
         together: list[Looked] = []
 
         def take_these() -> None:
             weights = torch.cat([found.weights[:, :n] for found in together])
             added, others = torch.cat([found.additions for found in together]).split(n, 1)
-            take(_Seen([found.record for found in together], self.rows, weights), added, others)
+            take(_Group([found.record for found in together], next_words.rows, weights), added, others)
             together.clear()
 
         def looked(found: Looked) -> None:
-            if together and sum(one.weights.numel() for one in together) + found.weights.numel() > CELLS:
+            if together and (len(together) + 1) * found.weights.numel() > CELLS:
                 take_these()
             together.append(found)
 
-        each_look(Asked(self.run, site_of(self.run, None), (*positions, *positions), self.tokens), looked)
+        tokens = (*(some[:1] for some in next_words.ids), *(some[1:] for some in next_words.ids))
+        wanted = Asked(self.run, site_of(self.run, None), (*positions, *positions), tokens)
+        each_look(wanted, looked, maps=self.maps)
         take_these()
 
+    def _copies(self) -> _Candidates:
+        """Edges of a decoder from any row to a copy of the token that is most likely next, as "writes"; no parts of characters."""
+        next_words = self.next_words(self.rows(CELLS // 2))  # two numbers for each edge
+        rows, keys = next_words.rows, self.keys
+        written = torch.tensor([first for first, _ in next_words.words], device=rows.device)
+        cells = written[:, None] == torch.as_tensor(keys.tokens.ids, device=rows.device)
+        cells = cells & next_words.are_words[:, None] & (_back(rows, keys) > 1) & keys.real & ~keys.sinks
+        cells = cells & (keys.words[rows][:, None] != keys.words)
+        has_copy = cells.any(-1)
+        if not has_copy.any():
+            return _Candidates("writes")
+        next_words, cells = next_words.among(has_copy), cells[has_copy]
+        found = _Candidates("writes", next_words=next_words.words)
 
-def _pushing(texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
-    """[row, key] bool: the looks that are judged by what they add. Where a text leaves none, all but the word itself, then all."""
-    real = texts.real_keys.expand(len(rows), -1)
-    special = torch.tensor(texts.keys.special, device=rows.device)
-    other = real if cross else real & (torch.arange(real.shape[1], device=rows.device) != rows[:, None])
-    return next(cells for cells in (other & ~texts.rests & ~special, other, real) if cells.any() or cells is real)
+        def take(group: _Group, added: Tensor, others: Tensor) -> None:
+            copies = cells & _raises(added, others) & (group.weights >= COPY_WEIGHT)
+            found.add(group, (group.weights * (added - others)).where(copies, -math.inf), addition=added)
 
+        self._each_group(next_words, take)
+        return found
 
-def _telling(run: Trace, texts: _Texts, rows: Tensor, cross: bool) -> Tensor:
-    """[row, key]: 0 for looks that may not open as "writes": at punctuation where there are words, and of a decoder at one or two
-    letters of a word and at a common word just before the query. Else, of a text to be translated, 3 at a long word that is none
-    of the commonest, 2 at another long word, and 1."""
-    tokens, device = texts.keys, rows.device
-    spoken = torch.tensor(words_of(tokens, True, False), device=device) >= 0
-    if cross:
-        rare = ~torch.tensor(are_common(run.loaded, tokens, COMMONEST), device=device)
-        long = torch.tensor(are_long(tokens), device=device)
-        return (spoken * (1 + long + (long & rare).int())).expand(len(rows), -1)
-    letters = [scrap and piece.isalpha() for scrap, piece in zip(_scraps(tokens), _typed(tokens), strict=True)]
-    spoken = spoken & ~torch.tensor(letters, device=device)
-    common = torch.tensor(are_common(run.loaded, tokens), device=device)
-    before = torch.arange(len(tokens), device=device) == rows[:, None] - 1
-    return (spoken & ~(before & common)).int()
+    def _pushing(self, rows: Tensor) -> Tensor:
+        """[row, key] bool: the edges that are judged by their contributions.
 
+        Sinks, special tokens and the token itself are left out. If nothing remains, only the token itself is, then nothing.
+        """
+        keys = self.keys
+        real = keys.real.expand(len(rows), -1)
+        other = real if self.is_cross else real & (_back(rows, keys) != 0)
+        choices = (other & ~keys.sinks & ~keys.special, other, real)
+        return next(cells for cells in choices if cells.any() or cells is real)
 
-def _scraps(tokens: Tokens) -> list[bool]:
-    """[pos]: whether a token is one or two letters or digits of a longer word."""
-    whole = words_of(tokens, True, True)
-    return [
-        len(piece) < SCRAP and piece.isalnum() and word < 0 and not is_ideograph(piece[0])
-        for piece, word in zip(_typed(tokens), whole, strict=True)
-    ]
+    def _telling(self, rows: Tensor) -> Tensor:
+        """[row, key]: 0 for edges that may not open as "writes", otherwise 1 or more.
 
+        Excluded are punctuation if there are words, and in a decoder one or two letters of a word and a common word just
+        before the query. In cross-attention 3 for a long word that is none of the commonest, 2 for another long word.
+        """
+        keys = self.keys
+        if self.is_cross:
+            tier = 1 + keys.long + (keys.long & keys.uncommon).int()
+            return (keys.typed * tier).expand(len(rows), -1)
+        typed = keys.typed & ~(keys.scrap & keys.letters)
+        return (typed & ~((_back(rows, keys) == 1) & ~keys.rare)).int()
 
-def _typed(tokens: Tokens) -> list[str]:
-    """[pos]: the characters that each token stands for, whole where it is a part of one, without spaces around them."""
-    return [tokens.text[start:stop].strip() for start, stop in tokens.offsets]
-
-
-def _habits(run: Trace, kinds: Collection[Kind] | None = None) -> dict[Kind, _Candidates]:
-    """All that is judged by where a head looks, from its rows, or these kinds of it."""
-    texts, records = _Texts.of(run), _records(run)
-    of_kind: dict[str, tuple[Kind, ...]] = {
-        "decoder": ("stands out", *REPEATS, "one back"),
-        "encoder": ("stands out", "one back", "one ahead"),
-        "encoder-decoder": ("one word",),
-    }
-    known = (*of_kind[run.config.kind], "rests") if texts.rests.any() else of_kind[run.config.kind]
-    found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in known if kinds is None or kind in kinds}
-    rows = texts.rows(records[0])
-    spoken = (
-        rows if run.config.kind != "encoder" else rows[~texts.rests[rows]]
-    )  # of an encoder a mean is over its words
-    links = _repeats(texts, rows) if "stands out" in found else {}
-    tiers = _tiers(run, texts, rows)
-    back = rows[:, None] - torch.arange(len(texts.keys), device=rows.device)  # [row, key]
-    counted = texts.real_keys.expand(back.shape)
-    if run.config.kind == "decoder":
-        counted = counted & ~texts.rests & (back >= 0)
-    for seen in _layers(records, rows):
-        if links:
-            by_distance, by_key = _elsewhere(seen.weights, back, counted)
-            beyond = seen.weights - by_distance
-            score = beyond if run.config.kind == "encoder" else beyond * torch.log2(1 + back.abs().float())
-            score = score + TIER * tiers * (beyond >= STANDS_OUT_FROM)
-            found["stands out"].add(seen, score.where((tiers > 0) & (seen.weights > 0), -math.inf), by_distance)
-            habit = torch.maximum(by_distance, by_key)
-            for kind in REPEATS:
+    @cached_property
+    def habits(self) -> dict[Kind, _Candidates]:
+        """Edges and heads judged by their weights, from all rows."""
+        keys, kind, rows = self.keys, self.run.config.kind, self.rows()
+        kinds = (*HABITS[kind], cast(Kind, "rests")) if keys.sinks.any() else HABITS[kind]
+        found: dict[Kind, _Candidates] = {kind: _Candidates(kind) for kind in kinds}
+        # In an encoder a mean is over its words.
+        spoken = ~keys.sinks[rows] if kind == "encoder" else torch.ones_like(rows, dtype=torch.bool)
+        edges = None if self.is_cross else self._edge_rules(rows, found)
+        for joint in joint_patterns(self.records, rows, self.maps):
+            group = _Group(joint.records, rows, joint.weights)
+            if edges is not None:
+                edges(group)
+            if not spoken.all():
+                group = _Group(joint.records, rows[spoken], joint.weights[:, spoken])
+            for kind, ahead in NEIGHBOURS.items():
                 if kind in found:
-                    found[kind].add(seen, (seen.weights - habit).where(links[kind], -math.inf), habit)
-        if len(spoken) < len(rows):
-            seen = _Seen(seen.records, spoken, seen.weights[:, ~texts.rests[rows]])
-        for kind, ahead in NEIGHBOURS.items():
-            if kind in found:
-                found[kind].add_means(seen, *_next_to(seen, texts, ahead))
-        if "one word" in found:
-            sees = seen.weights.sum(-1) > 0
-            bits = (measures.entropy(seen.weights) * sees).sum(-1) / sees.sum(-1).clamp(min=1)
-            found["one word"].add_means(seen, bits, _largest(seen.weights * ~texts.rests), -1)
-        if "rests" in found:
-            found["rests"].add_means(seen, *_resting(seen, texts))
-    return found
+                    found[kind].add_means(group, *_next_to(group, keys, ahead))
+            if "one word" in found:
+                sees = group.weights.sum(-1) > 0
+                bits = (measures.entropy(group.weights) * sees).sum(-1) / sees.sum(-1).clamp(min=1)
+                cell = (group.weights * ~keys.sinks).flatten(1).argmax(-1)
+                n_key = group.weights.shape[-1]
+                found["one word"].add_means(group, bits, cell // n_key, cell % n_key, sign=-1)
+            if "rests" in found:
+                found["rests"].add_means(group, *_resting(group, keys))
+        return found
+
+    def _edge_rules(self, rows: Tensor, found: dict[Kind, _Candidates]) -> Callable[[_Group], None]:
+        """Adds the edges of a group of layers that stand out, and those of repeats, to the candidates."""
+        keys, is_encoder = self.keys, self.run.config.kind == "encoder"
+        back, tiers, repeats = _back(rows, keys), self._tiers(rows), self._repeats(rows)
+        counted = keys.real.expand(back.shape)
+        counted = counted if is_encoder else counted & ~keys.sinks & (back >= 0)
+        far = torch.ones(()) if is_encoder else torch.log2(1 + back.abs().float())
+
+        def add(group: _Group) -> None:
+            by_distance, by_key = _elsewhere(group.weights, back, counted)
+            beyond = group.weights - by_distance
+            score = beyond * far + TIER * tiers * (beyond >= STANDS_OUT_FROM)
+            counts = (tiers > 0) & (group.weights > 0)
+            found["stands out"].add(group, score.where(counts, -math.inf), habit=by_distance)
+            habit = torch.maximum(by_distance, by_key)
+            for kind, cells in repeats.items():
+                if kind in found:
+                    found[kind].add(group, (group.weights - habit).where(cells, -math.inf), habit=habit)
+
+        return add
+
+    def _tiers(self, rows: Tensor) -> Tensor:
+        """[row, key]: 0 for edges that may not stand out, otherwise how telling the words are: the rules of opening_look(), from the
+        last one, 1, up."""
+        keys, is_encoder = self.keys, self.run.config.kind == "encoder"
+        back, labels = _back(rows, keys), label_numbers(keys.tokens, self.device)
+        apart = keys.words[rows][:, None] - keys.words
+        far, near = (apart.abs() > 1, apart.abs() == 1) if is_encoder else (back > 1, back == 1)
+        marks = keys.mark & ~keys.mark.all()
+        typed = (keys.typed & ~marks & keys.real & ~keys.sinks) & (back != 0)
+        may = typed & keys.typed[rows][:, None] & (labels[rows][:, None] != labels) & keys.rare
+        both = may & keys.whole[rows][:, None] & keys.whole
+        other = typed & (apart != 0)
+        long, brief, scrap = keys.long, keys.brief, keys.scrap
+        tiers = (
+            both & far & keys.longer,
+            both & far & long,
+            may & far & long & (apart != 0),
+            both & far & ~brief,
+            other & far & long & keys.rare,
+            other & far & keys.rare & ~scrap & ~brief,
+            other & far & long & keys.uncommon,
+            both & near & long & (not is_encoder),
+            other & far & keys.uncommon & ~scrap & ~brief,
+            other & (far | is_encoder),
+            typed & is_encoder,
+        )
+        best = torch.zeros(back.shape, dtype=torch.int8, device=self.device)
+        for i, cells in enumerate(reversed(tiers), 1):  # from the least telling, so that a better tier replaces it
+            best.masked_fill_(cells, i)
+        return best
+
+    def _repeats(self, rows: Tensor) -> dict[Kind, Tensor]:
+        """[row, key] bool of each kind: the edges of a decoder at a repeat, between whole words."""
+        keys, ids = self.keys, self.keys.tokens.ids
+        both = keys.whole[rows][:, None] & keys.whole & keys.real & ~keys.sinks
+        return {
+            "after a repeat": both & (_back(rows, keys) > 0) & measures.induction_cells(ids, rows),
+            "same word": both & measures.same_cells(ids, rows, causal=True),
+        }
+
+    def described(self, found: Sequence[Finding]) -> list[Finding]:
+        """The findings with the most likely token after each query and the edge's contribution to it, if these are missing."""
+        missing = [one for one in found if one.token is None]
+        if not missing or not has_looks(self.run):
+            return list(found)
+        rows = sorted({one.query for one in missing})
+        words = self.next_words(torch.tensor(rows, device=self.device)).words
+        wanted = asked(self.run, rows, [token for token, _ in words], None)
+        described = list(found)
+
+        def take(looked: Looked) -> None:
+            for i, one in enumerate(found):
+                if one.token is None and one.layer == looked.record.layer:
+                    row = rows.index(one.query)
+                    added = float(looked.additions[one.head, row, one.key])
+                    token, word = words[row]
+                    described[i] = replace(one, addition=None if math.isnan(added) else added, token=token, word=word)
+
+        each_look(wanted, take, sorted({one.layer for one in missing}), self.maps)
+        return described
 
 
-def _tiers(run: Trace, texts: _Texts, rows: Tensor) -> Tensor:
-    """[row, key]: 0 for looks that may not stand out, else how much the words say: the rule of opening_look, from the last of its
-    kinds, 1, up."""
-    tokens, device = texts.keys, rows.device
-    labels = [label.casefold() for label in tokens.labels]
-    number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
-    same = torch.tensor([number[label] for label in labels], device=device)
-    said = torch.tensor(words_of(tokens, True, False), device=device)
-    spaced = torch.tensor(spaced_words(tokens), device=device)
-    whole = torch.tensor(words_of(tokens, True, True), device=device) >= 0
-    long = torch.tensor(are_long(tokens), device=device)
-    longer = torch.tensor(are_long(tokens, LONGER), device=device)
-    rare = ~torch.tensor(are_common(run.loaded, tokens), device=device)
-    known = ~torch.tensor(are_common(run.loaded, tokens, COMMONEST), device=device)
-    scrap = torch.tensor(_scraps(tokens), device=device)
-    pieces = _typed(tokens)
-    latin = [len(piece) < SCRAP and piece.isascii() and piece.isalpha() for piece in pieces]  # in, la, es: few nouns
-    brief = torch.tensor(latin, device=device)
-    punctuation = [all(unicodedata.category(char)[0] == "P" for char in piece) for piece in pieces]  # a part of ¿ too
-    marks = torch.tensor(punctuation, device=device)
-    back = rows[:, None] - torch.arange(len(tokens), device=device)
-    apart = spaced[rows][:, None] - spaced
-    encoder = run.config.kind == "encoder"
-    far, near = (apart.abs() > 1, apart.abs() == 1) if encoder else (back > 1, back == 1)
-    typed = (said >= 0) & ~(marks & ~marks.all()) & texts.real_keys & ~texts.rests & (back != 0)
-    may = typed & (said[rows][:, None] >= 0) & (same[rows][:, None] != same) & rare
-    both = may & whole[rows][:, None] & whole
-    other = typed & (apart != 0)
-    tiers = (
-        both & far & longer,
-        both & far & long,
-        may & far & long & (apart != 0),
-        both & far & ~brief,
-        other & far & long & rare,
-        other & far & rare & ~scrap & ~brief,
-        other & far & long & known,
-        both & near & long & (not encoder),
-        other & far & known & ~scrap & ~brief,
-        other & (far | encoder),
-        typed & encoder,
-    )
-    best = torch.zeros(back.shape, dtype=torch.int8, device=device)
-    for i, cells in enumerate(reversed(tiers), 1):  # from what says least on, so that a better kind takes its place
-        best.masked_fill_(cells, i)
-    return best
+def _is_word(label: str) -> bool:
+    """True for a predicted token that is not just punctuation, a space or a part of a character."""
+    return any(map(str.isalnum, label))
 
 
-def _repeats(texts: _Texts, rows: Tensor) -> dict[Kind, Tensor]:
-    """[row, key] bool of each kind: the looks of a decoder at a repeat, between whole words."""
-    tokens, device = texts.keys, rows.device
-    whole = torch.tensor(words_of(tokens, True, True), device=device) >= 0
-    both = whole[rows][:, None] & whole & texts.real_keys & ~texts.rests
-    earlier = rows[:, None] > torch.arange(len(tokens), device=device)
-    return {
-        "after a repeat": both & earlier & measures.induction_cells(tokens.ids, rows),
-        "same word": both & measures.same_cells(tokens.ids, rows, causal=True),
-    }
+def _raises(added: Tensor, others: Tensor) -> Tensor:
+    """True if an edge adds enough to the most likely token, and more to it than to other likely ones."""
+    return (added >= WRITES_FROM) & (added >= TIMES * others)
+
+
+def _back(rows: Tensor, keys: _Keys) -> Tensor:
+    """[row, key]: query − key."""
+    return rows[:, None] - torch.arange(len(keys.tokens), device=rows.device)
 
 
 def _elsewhere(weights: Tensor, back: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
-    """The weight that the head gives in other rows at each cell's distance, and to each cell's key: means, [head, row, key] each."""
+    """Mean weights of the head in other rows at each cell's distance, and on each cell's key, [head, row, key] each."""
     some, n = weights * counted, back.shape[-1]
     at = back.flatten() - int(back.min())
     sums = some.new_zeros(len(some), int(at.max()) + 1).index_add_(1, at, some.flatten(1))
@@ -587,56 +618,29 @@ def _elsewhere(weights: Tensor, back: Tensor, counted: Tensor) -> tuple[Tensor, 
 
 
 def _to_key(weights: Tensor, counted: Tensor) -> Tensor:
-    """The weight that the head gives to each cell's key in other rows: means, [head, row, key]."""
+    """Mean weights of the head in other rows on each cell's key, [head, row, key]."""
     some = weights * counted
     return ((some.sum(1, keepdim=True) - some) / (counted.sum(0) - 1).clamp(min=1)).clamp(min=0)
 
 
-def _next_to(seen: _Seen, texts: _Texts, ahead: int) -> tuple[Tensor, list[tuple[int, int]]]:
-    """The mean weight of each head on the word before or after, [head], and the cell where it is largest."""
-    keys, n = seen.rows + ahead, len(texts.keys)
-    ends = texts.real_keys & ~texts.rests
-    here = (keys >= 0) & (keys < n) & ends[keys.clamp(0, n - 1)]
-    if not here.any():
-        return seen.weights.new_zeros(len(seen.weights)), [(0, 0)] * len(seen.weights)
-    at = here.nonzero()[:, 0]
-    there = seen.weights[:, at, keys[at]]  # [head, row]
-    best = there.argmax(-1).tolist()
-    return there.mean(-1), [(int(at[i]), int(keys[at[i]])) for i in best]
+def _next_to(group: _Group, keys: _Keys, ahead: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean weight of each head on the previous or next token, [head], and the row and the key where it is largest."""
+    targets, n = group.rows + ahead, len(keys.tokens)
+    ends = keys.real & ~keys.sinks
+    here = ((targets >= 0) & (targets < n) & ends[targets.clamp(0, n - 1)]).nonzero()[:, 0]
+    if not len(here):
+        nothing = here.new_zeros(len(group.weights))
+        return group.weights.new_zeros(len(group.weights)), nothing, nothing
+    weights = group.weights[:, here, targets[here]]  # [head, row]
+    row = here[weights.argmax(-1)]
+    return weights.mean(-1), row, targets[row]
 
 
-def _resting(seen: _Seen, texts: _Texts) -> tuple[Tensor, list[tuple[int, int]]]:
-    """The mean weight that rests of each head, [head], over rows that may see another key, and the last row's cell."""
-    keys = texts.rests.nonzero()[:, 0]
-    resting = seen.weights[:, :, keys].sum(-1)  # [head, row]
-    rows = seen.records[0].mask(queries=seen.rows).sum(-1) > 1  # of all: they have one mask
+def _resting(group: _Group, keys: _Keys) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean weight of each head on sinks, [head], over rows that can see another key, and the cell of the last row."""
+    sinks = keys.sinks.nonzero()[:, 0]
+    resting = group.weights[:, :, sinks].sum(-1)  # [head, row]
+    rows = group.records[0].mask(queries=group.rows).sum(-1) > 1  # all records have the same mask
     means = resting[:, rows].mean(-1) if rows.any() else resting.mean(-1)
-    last = len(seen.rows) - 1
-    return means, [(last, int(keys[i])) for i in seen.weights[:, last, keys].argmax(-1).tolist()]
-
-
-def _largest(weights: Tensor) -> list[tuple[int, int]]:
-    """(row, key) of each head's largest weight."""
-    return [divmod(cell, weights.shape[-1]) for cell in weights.flatten(1).argmax(-1).tolist()]
-
-
-def _described(run: Trace, found: Sequence[Finding]) -> list[Finding]:
-    """The same with the likeliest word after each query, and what the look adds to its logit, where that is not known yet."""
-    missing = [one for one in found if one.token is None]
-    if not missing or not has_looks(run):
-        return list(found)
-    wanted = asked(run, sorted({one.query for one in missing}), None, None)
-    tokens = [token for token, *_ in wanted.tokens]
-    words = labels_of(run.loaded, tokens)
-    described = list(found)
-
-    def take(looked: Looked) -> None:
-        for i, one in enumerate(found):
-            if one.token is None and one.layer == looked.record.layer:
-                row = wanted.positions.index(one.query)
-                added = float(looked.additions[one.head, row, one.key])
-                addition = None if math.isnan(added) else added
-                described[i] = replace(one, addition=addition, token=tokens[row], word=words[row])
-
-    each_look(wanted, take, sorted({one.layer for one in missing}))
-    return described
+    key = sinks[group.weights[:, -1, sinks].argmax(-1)]
+    return means, torch.full_like(key, len(group.rows) - 1), key

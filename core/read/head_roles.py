@@ -1,6 +1,7 @@
-"""What the heads of a run do: a name for each after where its attention goes, and the link that a picture opens on.
+"""Head roles, named after where a head's attention goes, and the attention edge on which a picture opens.
 
-A name says where attention goes, not what a head is for: a head that finds the bracket to close may be called "one back".
+A role describes where attention goes, not what the head is for: a head that finds the bracket to close may attend to
+the previous token, and is then named after that.
 """
 
 from __future__ import annotations
@@ -8,37 +9,43 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain, islice
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
+from ..run.patterns import JointPattern, joint_patterns
 from ..run.trace import Trace
 from . import measures
 from .spaced_rows import spread
 
-NAMED_FROM = 0.35  # a smaller share of the average row names no head
-RESTS_FROM = 0.95  # of the average row on a key that is set aside: no more is said of the rest
-ONE_WORD_BITS = 1.0  # cross-attention below this mean entropy looks at one word at a time
-REPEATS = 3  # rows with an earlier copy of their token, below which no head is called an induction head
-CELLS = 1 << 18  # weights looked at to name the heads of one record; of longer texts some rows are looked at
-FEWEST_ROWS = 16  # looked at however long the text is
+if TYPE_CHECKING:
+    from .findings import Finding
 
-SHORT = 64  # tokens of a text on which the opening link may lie between any two words
-ROWS = 128  # query rows of a longer text that an opening link is looked for in: what a visitor reads first
-OPENING_CELLS = 1 << 20  # weights of one record looked at for that, where all keys of a row are needed
+NAMED_FROM = 0.35  # smallest share of the average row that names a head
+RESTS_FROM = 0.95  # share of the average row on the sink key from which a head counts as a sink head
+ONE_WORD_BITS = 1.0  # cross-attention below this mean entropy attends to one word at a time
+REPEATS = 3  # rows with an earlier copy of their token needed to call a head an induction head
+CELLS = 1 << 18  # weights used to name the heads of one record; longer texts are sampled by rows
+FEWEST_ROWS = 16  # sampled rows, however long the text
+
+SHORT = 64  # up to this many tokens the opening edge may connect any two words
+ROWS = 128  # longer texts: only the first query rows are searched, which a visitor reads first
+OPENING_CELLS = 1 << 20  # weights of one record searched when a row needs all keys
 FEWEST_OPENING_ROWS = 32
-APART = (16, 64)  # tokens between the two words of an opening link in a longer text
-POSITIONAL = 0.15  # of the average row on one back, one ahead or itself: no head to open a longer text on
+APART = (16, 64)  # distance in tokens of an opening edge in a longer text
+POSITIONAL = 0.15  # longer texts: heads with this share on the previous, next or same position are skipped
 
 
 @dataclass(frozen=True)
 class Role:
-    """A head's name, and the share of its average row that goes there (for "mixed" the largest share it has).
+    """The role of a head, and the share of its average row that supports it (for "mixed": its largest share).
 
-    The mean is over `rows` query rows; in a long text these are fewer than there are. Where a key is set aside, `rests` is the
-    share that goes there, over the rows that may see another key, and `share` is of what is left.
+    The mean is over `rows` query rows, a sample in long texts. If a sink key was excluded, `rests` is the share on that
+    key, over the rows that can see another key, and `share` refers to the remaining attention.
     """
 
     name: str
@@ -49,10 +56,10 @@ class Role:
 
 @dataclass(frozen=True)
 class OpeningLink:
-    """The link of one kind of attention that stands out most from its head's habit.
+    """The attention edge of one site whose weight exceeds the head's baseline the most.
 
-    weight is the attention that the query gives to the key, habit what that head gives on average where one would expect as
-    much. It was looked for in the first `rows` query rows.
+    weight is the attention weight from query to key, habit the baseline: the head's average weight for this distance or
+    key. The search covered the first `rows` query rows.
     """
 
     stack: str
@@ -72,341 +79,379 @@ def roles(
     keys: Tokens,
     pattern: Tensor | None = None,
     cells: int = CELLS,
-    aside: int | None = None,
+    sink_key: int | None = None,
 ) -> tuple[Role, ...]:
-    """A name for each head of one attention: where the largest part of its average row goes, if that is at least 35 %.
+    """The role of each head of one attention: where most of its average row goes, if that is at least 35 %.
 
-    "one back", "one ahead", "itself", "2–5 away" (on either side, special tokens aside), "same token" (other copies of the
-    query's own), "induction" (what followed an earlier copy; from three repeats on), "punctuation", "rests on [CLS]" (or
-    another special token); else "mixed". One back, one ahead, same token and induction are means over the rows that have
-    such a key, the others over all rows. Cross-attention is "one word" below 1 bit of mean entropy, with the mean of the
-    rows' largest weights as its share, else "mixed". Padding is no row and no key.
+    Roles: "one back" (previous token), "one ahead" (next token), "itself", "2–5 away" (either side, without special
+    tokens), "same token" (other copies of the query token), "induction" (the token after an earlier copy, from three
+    repeats), "punctuation", "rests on [CLS]" (or another special token); otherwise "mixed". "one back", "one ahead",
+    "same token" and "induction" are averaged over the rows that have such a key, the others over all rows. A
+    cross-attention head is "one word" if its mean entropy is below 1 bit (its share is the mean of the largest weights),
+    otherwise "mixed". Padding counts neither as a row nor as a key.
 
-    queries and keys are those of Trace.tokens_of. pattern [head, query, key] saves working it out again where the whole of it
-    is at hand; without one a long text is judged by evenly spaced rows, `cells` weights in all and 16 rows at least.
+    `queries` and `keys` come from Trace.tokens_of(). `pattern` [head, query, key] avoids recomputing the map; without
+    it, long texts are sampled with evenly spaced rows, about `cells` weights in total and at least 16 rows.
 
-    With `aside`, a key such as the one of core.read.sinks.sink, a head is named after the largest part of what is left without
-    that key, and is "rests" where 95 % goes there. Cross-attention keeps its names.
+    If `sink_key` is given (see core.read.sinks.sink), that key is excluded and the role describes the remaining
+    attention; a head with at least 95 % on it is "rests". The roles of cross-attention do not change.
     """
-    rows = _rows(record, cells if pattern is None else None)
-    return _roles(record, rows, _parts(queries, keys, rows, record.site == "cross_attn"), pattern, aside)
+    rows = _sampled_rows(record, cells if pattern is None else None)
+    parts = _role_cells(queries, keys, rows, record.site == "cross_attn")
+    joint = JointPattern((record,), record.pattern(queries=rows) if pattern is None else pattern)
+    return tuple(_named(joint, parts, sink_key))
 
 
 def roles_of(
-    trace: Trace, patterns: Sequence[Tensor] | None = None, cells: int = CELLS, aside: int | None = None
+    trace: Trace, patterns: Sequence[Tensor] | None = None, cells: int = CELLS, sink_key: int | None = None
 ) -> tuple[tuple[Role, ...], ...]:
-    """roles() of every attention of a run, in the order of the pass: what depends on the text alone is computed once.
+    """roles() for every attention of a run, in forward order. Layers that have the same text are computed together.
 
-    aside is a key of all attentions, so of a model of one stack: the first token of most decoders.
+    `sink_key` applies to all attentions, so it is meant for models with one stack: usually the first token of a decoder.
     """
-    known: dict[tuple[str, str], tuple[Tensor, _Parts]] = {}
-    found = []
-    for i, record in enumerate(trace.attention):
-        if (kind := (record.stack, record.site)) not in known:
-            rows = _rows(record, cells if patterns is None else None)
-            known[kind] = rows, _parts(*trace.tokens_of(record), rows, record.site == "cross_attn")
-        found.append(_roles(record, *known[kind], None if patterns is None else patterns[i], aside))
+    found: list[tuple[Role, ...]] = [()] * len(trace.attention)
+    for chosen in _by_site(trace):
+        records = [trace.attention[i] for i in chosen]
+        rows = _sampled_rows(records[0], cells if patterns is None else None)
+        parts = _role_cells(*trace.tokens_of(records[0]), rows, records[0].site == "cross_attn")
+        each = iter(chosen)
+        for joint in joint_patterns(records, rows, None if patterns is None else [patterns[i] for i in chosen]):
+            of_heads = iter(_named(joint, parts, sink_key))
+            for record in joint.records:
+                found[next(each)] = tuple(islice(of_heads, record.n_heads))
     return tuple(found)
 
 
-def openings(trace: Trace, patterns: Sequence[Tensor] | None = None) -> tuple[OpeningLink, ...]:
-    """Where a picture of this run opens, one link for each kind of attention: encoder, decoder, cross-attention.
+def openings(
+    trace: Trace, patterns: Sequence[Tensor] | None = None, look: Finding | None = None
+) -> tuple[OpeningLink, ...]:
+    """The attention edges on which a picture of this run opens, one per site (encoder, decoder, cross-attention).
 
-    Of all heads the largest weight less the head's habit, between two words: no neighbour (the same or the next written
-    word), no special token, no punctuation, not the same word again. The habit is what this head gives at that distance on
-    average, or to that key, whichever is more; for cross-attention to that key alone; without the cell itself. It is subtracted because
-    the largest weight alone says nothing of a sentence: it belongs to the head that always looks one back.
+    Chooses the edge with the largest weight − baseline between two words of the text. It excludes neighbours (the same
+    or the next written word), special tokens, punctuation and repeats of the same word. The baseline is the head's
+    average weight at that distance or on that key, whichever is larger (cross-attention: on that key), without the cell
+    itself. Without it, heads that always attend to the previous token would win on every text.
 
-    Above 64 tokens a text has so many links that some odd one always stands out. There the two words stand 16 to 64
-    tokens apart, both are whole words of one token, heads that give a seventh of the average row to one place (one back, one
-    ahead, the token itself) are left out, and only the first 128 query rows are looked at (of very long encoder texts 32).
-    A text of symbols, which is one word between spaces or all punctuation, has tokens for words. Where no link is left, the
-    strongest between two tokens that are not neighbours counts, and else the strongest of all; of a run without any weight,
-    since every look is hidden or there are no numbers, the first cell, with a weight of 0.
+    Longer texts (over 64 tokens) have so many edges that some always stand out. There the words must be 16 to 64 tokens
+    apart and one token each, heads with a seventh of their attention on the previous, next or same token are skipped,
+    and only the first 128 query rows are searched (32 in very long encoder texts). In texts of symbols every token
+    counts as a word. If no edge remains, the strongest one between two non-adjacent tokens is used, then the strongest of
+    all. If there are no weights (everything masked, or NaN), it is the first cell with weight 0.
 
-    patterns are the whole maps [head, query, key] of trace.attention, where they are at hand.
+    `patterns` are the complete maps [head, query, key] of trace.attention, if they are already available. `look` is the
+    opening look of core.read.findings, which is the edge of its own site: nothing is searched there.
     """
-    kinds: dict[tuple[str, str], list[int]] = {}
-    for i, record in enumerate(trace.attention):
-        kinds.setdefault((record.stack, record.site), []).append(i)
-    return tuple(
-        _opening(
-            [trace.attention[i] for i in chosen],
-            *trace.tokens_of(trace.attention[chosen[0]]),
-            None if patterns is None else [patterns[i] for i in chosen],
-        )
-        for chosen in kinds.values()
-    )
+    found = []
+    for chosen in _by_site(trace):
+        records = [trace.attention[i] for i in chosen]
+        tokens = trace.tokens_of(records[0])
+        if look is not None and (look.stack, look.site) == (records[0].stack, records[0].site):
+            place = (look.stack, look.site, look.layer, look.head, look.query, look.key, look.weight)
+            found.append(OpeningLink(*place, habit=look.habit or 0.0, rows=_searched(records, *tokens)[0]))
+        else:
+            found.append(_opening_edge(records, *tokens, None if patterns is None else [patterns[i] for i in chosen]))
+    return tuple(found)
 
 
 def opening_of(trace: Trace, record: int, head: int) -> OpeningLink:
-    """The same in one chosen head: where to begin reading it. Raises IndexError for another one."""
+    """The opening edge of one head. Raises IndexError if the head does not exist."""
     found = trace.attention[record]
     if not 0 <= head < found.n_heads:
         raise IndexError(f"head {head} of {found.n_heads}")
-    pattern = found.pattern(head)
-    return replace(_opening([found], *trace.tokens_of(found), [pattern]), head=head)
+    return replace(_opening_edge([found], *trace.tokens_of(found), [found.pattern(head)]), head=head)
 
 
 def is_punctuation(label: str) -> bool:
-    """Whether a token is nothing but punctuation and symbols."""
+    """True if a token consists only of punctuation and symbols."""
     return bool(label) and all(unicodedata.category(char)[0] in "PS" for char in label)
 
 
 def spaced_words(tokens: Tokens) -> list[int]:
-    """[pos]: which word each token belongs to: what stands between two spaces. Special tokens are words of their own.
+    """[pos]: index of the word that each token belongs to. Words are separated by spaces; a special token is its own word.
 
-    "didn't" is one word and three tokens. Each character of Chinese and Japanese, which have no spaces, is a word. A text without
-    spaces, or without letters of its own, has a word a token; the parts of one character are always of one word.
+    "didn't" is one word of three tokens. In Chinese and Japanese, which have no spaces, every character is a word. In a
+    text without spaces every token is a word, except that the tokens of one character always belong together.
     """
-    words: list[int] = []
-    pieces: list[int] = []  # as if each token were a word
-    text, end = tokens.text, -1  # the character after the last token's
+    begins_word, begins_piece = [], []  # piece: a word if every token were one
+    previous_end = -1
     for i, (start, stop) in enumerate(tokens.offsets):
-        alone = tokens.special[i] or tokens.padding[i] or start == stop
-        part = not alone and start < end
-        apart = (
-            start == 0 or alone or text[start].isspace() or is_ideograph(text[start]) or is_ideograph(text[start - 1])
-        )
-        joined = part or (start == end and not apart)
-        words.append(words[-1] + (not joined) if words else 0)
-        pieces.append(pieces[-1] + (not part) if pieces else 0)
-        end = -1 if alone else stop
-    spoken = {word for word, special in zip(words, tokens.special, strict=True) if not special}
-    return pieces if len(spoken) == 1 else words
+        is_separate = tokens.special[i] or tokens.padding[i] or start == stop
+        shares_character = not is_separate and start < previous_end
+        continues = not is_separate and start == previous_end and not _begins_word(tokens.text, start)
+        begins_word.append(i > 0 and not shares_character and not continues)
+        begins_piece.append(i > 0 and not shares_character)
+        previous_end = -1 if is_separate else stop
+    words = list(accumulate(begins_word, initial=0))[1:]
+    typed = {word for word, special in zip(words, tokens.special, strict=True) if not special}
+    return list(accumulate(begins_piece, initial=0))[1:] if len(typed) == 1 else words
+
+
+def _begins_word(text: str, at: int) -> bool:
+    """True if a token that begins at this character does not continue the token before it."""
+    return at == 0 or text[at].isspace() or is_ideograph(text[at]) or is_ideograph(text[at - 1])
 
 
 def is_ideograph(char: str) -> bool:
-    """Whether a character is written without spaces, as a word or a syllable: Chinese and Japanese."""
+    """True for Chinese and Japanese characters, which are written without spaces."""
     return "\u3040" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff"
 
 
+def words_of(tokens: Tokens, strict: bool, whole: bool) -> list[int]:
+    """[pos]: word index of each token, −1 for tokens that an edge may not end on.
+
+    These are special tokens and padding, with `strict` punctuation, and with `whole` parts of words.
+    """
+    words, labels = spaced_words(tokens), tokens.labels
+    counts = [not (special or padding) for special, padding in zip(tokens.special, tokens.padding, strict=True)]
+    if strict:
+        spoken = [here and not is_punctuation(label) for here, label in zip(counts, labels, strict=True)]
+        counts = spoken if any(spoken) else counts
+    if whole:
+        pieces: dict[int, int] = {}
+        for word, here in zip(words, counts, strict=True):
+            pieces[word] = pieces.get(word, 0) + here
+        counts = [here and pieces[word] == 1 for word, here in zip(words, counts, strict=True)]
+    return [word if here else -1 for word, here in zip(words, counts, strict=True)]
+
+
+def label_numbers(tokens: Tokens, device: torch.device) -> Tensor:
+    """[pos]: equal numbers for tokens with the same label, upper or lower case."""
+    labels = [label.casefold() for label in tokens.labels]
+    number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    return torch.tensor([number[label] for label in labels], device=device)
+
+
+def _by_site(trace: Trace) -> list[list[int]]:
+    """Indices of the attentions of each stack and site."""
+    sites: dict[tuple[str, str], list[int]] = {}
+    for i, record in enumerate(trace.attention):
+        sites.setdefault((record.stack, record.site), []).append(i)
+    return list(sites.values())
+
+
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """The names that a head may have, and for each what its mean is over. rows [query] are True without padding."""
+class _RoleCells:
+    """Candidate roles, and the cells and rows that each is averaged over."""
 
     names: tuple[str, ...]
-    cells: Tensor  # [part, query, key] bool
-    counted: Tensor  # [part, query] bool
-    rows: Tensor
+    cells: Tensor  # [part, row, key] bool
+    counted: Tensor  # [part, row] bool
+    rows: Tensor  # [row]: position of the query
+    real: Tensor  # [row] bool: False for padding
 
 
-def _rows(record: AttentionRecord, cells: int | None) -> Tensor:
-    """All query rows, or as many evenly spaced ones as make up `cells` weights."""
+def _sampled_rows(record: AttentionRecord, cells: int | None) -> Tensor:
+    """All query rows, or evenly spaced ones that together have about `cells` weights."""
     n = record.n_query
     most = n if cells is None else max(FEWEST_ROWS, cells // (record.n_heads * record.n_key))
     return torch.tensor(spread(n, most), device=record.device)
 
 
-def _roles(
-    record: AttentionRecord, rows: Tensor, parts: _Parts, pattern: Tensor | None, aside: int | None
-) -> tuple[Role, ...]:
-    pattern = record.pattern(queries=rows) if pattern is None else pattern
-    n_rows = int(parts.rows.sum())
-    if record.site == "cross_attn":
-        return _cross_roles(pattern[:, parts.rows] if n_rows < len(rows) else pattern)
-    rests = None if aside is None else _resting(record, rows, parts, pattern, aside)
-    if aside is not None:
-        pattern = pattern.index_fill(-1, torch.tensor([aside], device=pattern.device), 0.0)
+def _named(joint: JointPattern, parts: _RoleCells, sink_key: int | None) -> list[Role]:
+    """The role of each head of records of one site, in the rows that the parts are of."""
+    pattern, n_rows = joint.weights, int(parts.real.sum())
+    if joint.records[0].site == "cross_attn":
+        return _cross_roles(pattern[:, parts.real] if n_rows < len(parts.rows) else pattern)
+    sink_shares: Sequence[float | None] = [None] * len(pattern)
+    if sink_key is not None:
+        sink_shares = _sink_shares(joint, parts, sink_key)
+        pattern = pattern.index_fill(-1, torch.tensor([sink_key], device=pattern.device), 0.0)
     shares = measures.shares(pattern, parts.cells, parts.counted).nan_to_num(nan=0.0)  # [head, part]
-    if aside is not None:  # of what is left in the same rows
+    if sink_key is not None:  # relative to the remaining attention
         left = measures.shares(pattern, torch.ones_like(parts.cells), parts.counted).nan_to_num(nan=0.0)
         shares = shares / left.clamp(min=1e-12)
-    best, which = shares.max(-1)
-    names = [
-        parts.names[part] if share >= NAMED_FROM else "mixed"
-        for part, share in zip(which.tolist(), best.tolist(), strict=True)
-    ]
-    if rests is None:
-        return tuple(Role(name, share, n_rows) for name, share in zip(names, best.tolist(), strict=True))
-    return tuple(
-        Role("rests" if resting >= RESTS_FROM else name, share, n_rows, resting)
-        for name, share, resting in zip(names, best.tolist(), rests, strict=True)
-    )
+    best, which = (numbers.tolist() for numbers in shares.max(-1))
+    found = []
+    for share, part, sink_share in zip(best, which, sink_shares, strict=True):
+        name = parts.names[part] if share >= NAMED_FROM else "mixed"
+        name = "rests" if sink_share is not None and sink_share >= RESTS_FROM else name
+        found.append(Role(name, share, n_rows, sink_share))
+    return found
 
 
-def _resting(record: AttentionRecord, rows: Tensor, parts: _Parts, pattern: Tensor, aside: int) -> list[float]:
-    """The share that each head gives to this key, over the rows that may see another one."""
-    others = parts.rows & (record.mask(queries=rows).sum(-1) > 1)
-    return measures.sink_share(pattern, aside, others if others.any() else None).tolist()
+def _sink_shares(joint: JointPattern, parts: _RoleCells, sink_key: int) -> list[float]:
+    """Share of each head's attention on the sink key, over the rows that can see another key."""
+    others = parts.real & (joint.records[0].mask(queries=parts.rows).sum(-1) > 1)
+    return measures.sink_share(joint.weights, sink_key, others if others.any() else None).tolist()
 
 
-def _parts(queries: Tokens, tokens: Tokens, rows: Tensor, cross: bool) -> _Parts:
-    real_rows = ~torch.tensor(queries.padding, device=rows.device)[rows]
+def _role_cells(queries: Tokens, keys: Tokens, rows: Tensor, cross: bool) -> _RoleCells:
+    device = rows.device
+    real_rows = ~torch.tensor(queries.padding, device=device)[rows]
     if cross:
-        return _Parts((), torch.empty(0), torch.empty(0), real_rows)
-    away = torch.arange(len(tokens), device=rows.device) - rows[:, None]
-    special = [i for i, is_special in enumerate(tokens.special) if is_special]
-    labels = tokens.labels
-    marks = [i for i in range(len(tokens)) if not tokens.special[i] and is_punctuation(labels[i])]
-    every = torch.ones_like(away, dtype=torch.bool)
-    real = ~torch.tensor(tokens.padding, device=rows.device) & real_rows[:, None]
-    repeats = measures.induction_cells(tokens.ids, rows) & real
-    # name: the cells that count, and which rows a mean is over: those that have such a cell, or every one
+        return _RoleCells((), torch.empty(0), torch.empty(0), rows, real_rows)
+    ahead = torch.arange(len(keys), device=device) - rows[:, None]
+    special = [i for i, is_special in enumerate(keys.special) if is_special]
+    real = ~torch.tensor(keys.padding, device=device) & real_rows[:, None]
+    repeats = measures.induction_cells(keys.ids, rows) & real
+    # role -> (cells that count, True: average over all rows, False: over rows that have such a cell)
     parts = {
-        "one back": (away == -1, False),
-        "one ahead": (away == 1, False),
-        "itself": (away == 0, True),
-        "2–5 away": (measures.near_cells(rows, len(tokens), special), True),
-        "same token": (measures.same_cells(tokens.ids, rows), False),
+        "one back": (ahead == -1, False),
+        "one ahead": (ahead == 1, False),
+        "itself": (ahead == 0, True),
+        "2–5 away": (measures.near_cells(rows, len(keys), special), True),
+        "same token": (measures.same_cells(keys.ids, rows), False),
     }
     if int(repeats.any(-1).sum()) >= REPEATS:
         parts["induction"] = (repeats, False)
-    if marks and len(marks) + len(special) < len(tokens):  # where all is punctuation, it says nothing of a head
-        parts["punctuation"] = (_columns(marks, every), True)
-    for label in dict.fromkeys(labels[i] for i in special if not tokens.padding[i]):
-        parts[f"rests on {label}"] = (_columns([i for i in special if labels[i] == label], every), True)
+    for name, at in _named_columns(keys, special).items():
+        cells = torch.zeros_like(real)
+        cells[:, at] = True
+        parts[name] = (cells, True)
     cells = torch.stack([cells & real for cells, _ in parts.values()])
     counted = torch.stack([real_rows if whole else (cells & real).any(-1) for cells, whole in parts.values()])
-    return _Parts(tuple(parts), cells, counted, real_rows)
+    return _RoleCells(tuple(parts), cells, counted, rows, real_rows)
 
 
-def _columns(keys: Sequence[int], like: Tensor) -> Tensor:
-    """[query, key] bool: True in whole columns."""
-    cells = torch.zeros_like(like)
-    cells[:, list(keys)] = True
-    return cells
+def _named_columns(keys: Tokens, special: Sequence[int]) -> dict[str, list[int]]:
+    """The keys of the roles that are named after their keys: punctuation and special tokens."""
+    labels, found = keys.labels, dict[str, list[int]]()
+    marks = [i for i in range(len(keys)) if not keys.special[i] and is_punctuation(labels[i])]
+    if marks and len(marks) + len(special) < len(keys):  # if every token is punctuation, the role is meaningless
+        found["punctuation"] = marks
+    for label in dict.fromkeys(labels[i] for i in special if not keys.padding[i]):
+        found[f"rests on {label}"] = [i for i in special if labels[i] == label]
+    return found
 
 
-def _cross_roles(pattern: Tensor) -> tuple[Role, ...]:
+def _cross_roles(pattern: Tensor) -> list[Role]:
     sees = pattern.sum(-1) > 0
     n = sees.sum(-1).clamp(min=1)
     bits = (measures.entropy(pattern) * sees).sum(-1) / n
     largest = pattern.amax(-1).sum(-1) / n
-    return tuple(
+    return [
         Role("one word" if b < ONE_WORD_BITS else "mixed", share, pattern.shape[1])
         for b, share in zip(bits.tolist(), largest.tolist(), strict=True)
-    )
+    ]
 
 
-def _opening(
-    records: Sequence[AttentionRecord], queries: Tokens, keys: Tokens, patterns: Sequence[Tensor] | None
-) -> OpeningLink:
-    """The opening of the records of one kind, which have the same queries and keys."""
-    cross = records[0].site == "cross_attn"
-    device = records[0].device
-    long = max(len(queries), len(keys)) > SHORT
-    n_rows = len(queries)
-    if long:
-        n_rows = min(n_rows, ROWS)
-    n_keys = len(keys)
-    if long and not cross and not any(_see_behind(record, n_rows) for record in records):
-        n_keys = n_rows  # what comes after these rows is of no use to a decoder's, which may not see it
-    if long and n_keys == len(keys):
+def _searched(records: Sequence[AttentionRecord], queries: Tokens, keys: Tokens) -> tuple[int, int]:
+    """The numbers of query rows and of keys, from the first on, among which the opening edge is searched."""
+    n_rows, n_keys = len(queries), len(keys)
+    if max(n_rows, n_keys) <= SHORT:
+        return n_rows, n_keys
+    n_rows = min(n_rows, ROWS)
+    if records[0].site != "cross_attn" and not any(_sees_later_keys(record, n_rows) for record in records):
+        n_keys = n_rows
+    if n_keys == len(keys):
         n_rows = min(n_rows, max(FEWEST_OPENING_ROWS, OPENING_CELLS // (records[0].n_heads * n_keys)))
-    rows, columns = torch.arange(n_rows, device=device), torch.arange(n_keys, device=device)
-
-    def pattern_of(i: int) -> Tensor:
-        if patterns is not None:
-            return patterns[i][:, :n_rows, :n_keys]
-        record = records[i]
-        if n_keys == len(keys) or record.replaced_pattern is not None or record.replaced_scores is not None:
-            return record.pattern(queries=slice(0, n_rows), keys=slice(0, n_keys))
-        # No later key may be seen, so the softmax over these keys is the whole row's.
-        q = record.q[None, :, :n_rows].to(device).float()
-        k = record.k[None, :, :n_keys].to(device).float()
-        masked = record.rule.masked(record.rule.scores(q, k, rows, columns), rows, columns)
-        return record.rule.pattern(masked, rows, columns)[0]
-
-    real = _real(queries, n_rows, device)[:, None] & _real(keys, n_keys, device)
-    padded = not real.all()
-    maps = [pattern_of(i) * real if padded else pattern_of(i) for i in range(len(records))]
-    found = None
-    for cells in (_links(queries, keys, real, cross, strict) for strict in (True, False)):
-        found = found or _most_unusual(maps, cells, real, cross, skip_positional=long and not cross)
-    found = found or _most_unusual(maps, real, real, cross, skip_positional=False)
-    # Nothing has a weight where every look is hidden, or where there are no numbers: a picture opens on the first cell then.
-    i, head, query, key, weight, habit = found or (0, 0, 0, 0, 0.0, 0.0)
-    record = records[i]
-    assert record.layer is not None  # a run's record
-    return OpeningLink(record.stack, record.site, record.layer, head, query, key, weight, habit, n_rows)
+    return n_rows, n_keys
 
 
-def _see_behind(record: AttentionRecord, n_rows: int) -> bool:
-    """Whether any head's first rows may look at a later key, or is normalised over later keys that are hidden."""
+def _sees_later_keys(record: AttentionRecord, n_rows: int) -> bool:
+    """True if the first rows can attend to later keys, or are normalised over masked later keys."""
     rule, device = record.rule, record.device
     rows, later = torch.arange(n_rows, device=device), torch.arange(n_rows, record.n_key, device=device)
     return not rule.is_fused or bool(rule.mask.block(rows, later).any())
 
 
-def _real(tokens: Tokens, n: int, device: torch.device) -> Tensor:
-    return ~torch.tensor(tokens.padding[:n], device=device)
+def _opening_edge(
+    records: Sequence[AttentionRecord], queries: Tokens, keys: Tokens, patterns: Sequence[Tensor] | None
+) -> OpeningLink:
+    """The opening edge of the records of one site, which share queries and keys."""
+    cross, device = records[0].site == "cross_attn", records[0].device
+    n_rows, n_keys = _searched(records, queries, keys)
+    real_rows, real_keys = (~torch.tensor(tokens.padding, device=device) for tokens in (queries, keys))
+    real = real_rows[:n_rows, None] & real_keys[:n_keys]
+    maps = _searched_maps(records, patterns, n_rows, n_keys)
+    maps = maps if real.all() else [weights * real for weights in maps]
+    skip_positional = max(len(queries), len(keys)) > SHORT and not cross
+    candidates = ((_candidate_cells(queries, keys, real, cross, strict), skip_positional) for strict in (True, False))
+    searches = (_most_unusual(maps, cells, real, cross, skip) for cells, skip in chain(candidates, [(real, False)]))
+    # Without any weight (everything masked, or NaN) the picture opens on the first cell.
+    at, query, key, weight, habit = next((found for found in searches if found), (0, 0, 0, 0.0, 0.0))
+    record, head = [(record, head) for record in records for head in range(record.n_heads)][at]
+    assert record.layer is not None  # always set in a run
+    return OpeningLink(record.stack, record.site, record.layer, head, query, key, weight, habit, n_rows)
 
 
-def _links(queries: Tokens, keys: Tokens, real: Tensor, cross: bool, strict: bool) -> Tensor:
-    """[query, key] bool: the cells that a picture may open on, as many as `real` has. Not `strict`: any two words that are not neighbours."""
+def _searched_maps(
+    records: Sequence[AttentionRecord], patterns: Sequence[Tensor] | None, n_rows: int, n_keys: int
+) -> list[Tensor]:
+    """The weights of the first rows and keys, [head, row, key], of the records together where they are small."""
+    rows = None
+    if patterns is not None:
+        patterns = [pattern[:, :n_rows, :n_keys] for pattern in patterns]
+    elif n_keys < records[0].n_key:
+        patterns = [_first_weights(record, n_rows, n_keys) for record in records]
+    else:
+        rows = torch.arange(n_rows, device=records[0].device)
+    return [joint.weights for joint in joint_patterns(records, rows, patterns)]
+
+
+def _first_weights(record: AttentionRecord, n_rows: int, n_keys: int) -> Tensor:
+    """[head, row, key] of the first rows and keys, if later keys are masked for these rows."""
+    rows, keys = (torch.arange(n, device=record.device) for n in (n_rows, n_keys))
+    if record.replaced_pattern is not None or record.replaced_scores is not None:
+        return record.pattern(queries=rows, keys=keys)
+    # Later keys are masked, so the softmax over these keys equals the full row.
+    q, k = record.q[None, :, :n_rows].to(rows.device).float(), record.k[None, :, :n_keys].to(rows.device).float()
+    masked = record.rule.masked(record.rule.scores(q, k, rows, keys), rows, keys)
+    return record.rule.pattern(masked, rows, keys)[0]
+
+
+def _candidate_cells(queries: Tokens, keys: Tokens, real: Tensor, cross: bool, strict: bool) -> Tensor:
+    """[query, key] bool: candidate cells for the opening edge, in the shape of `real`.
+
+    Not `strict`: any two non-adjacent words.
+    """
     (n_rows, n_keys), device = real.shape, real.device
-    long = max(len(queries), len(keys)) > SHORT
-    rows = torch.tensor(words_of(queries, strict, strict and long and not cross)[:n_rows], device=device)
-    columns = torch.tensor(words_of(keys, strict, strict and long and not cross)[:n_keys], device=device)
-    cells = (rows >= 0)[:, None] & (columns >= 0)
+    long = max(len(queries), len(keys)) > SHORT and not cross
+    rows, columns = (
+        torch.tensor(words_of(tokens, strict, strict and long), device=device) for tokens in (queries, keys)
+    )
+    cells = (rows[:n_rows, None] >= 0) & (columns[:n_keys] >= 0)
     if cross:
         return cells
     away = (torch.arange(n_rows, device=device)[:, None] - torch.arange(n_keys, device=device)).abs()
     cells = cells & (away > 1)
     if not strict:
         return cells
-    labels = [label.casefold() for label in keys.labels]
-    number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
-    same = torch.tensor([number[label] for label in labels], device=device)
-    cells = cells & ((rows[:, None] - columns).abs() > 1) & (same[:n_rows, None] != same[:n_keys])
+    same = label_numbers(keys, device)
+    cells = cells & ((rows[:n_rows, None] - columns[:n_keys]).abs() > 1) & (same[:n_rows, None] != same[:n_keys])
     return cells & (away >= APART[0]) & (away <= APART[1]) if long else cells
-
-
-def words_of(tokens: Tokens, strict: bool, whole: bool) -> list[int]:
-    """[pos]: the word between spaces of each token, −1 for one that a link may not end on; `whole`: for pieces of words too."""
-    words, labels = spaced_words(tokens), tokens.labels
-    spoken = [not s and not p for s, p in zip(tokens.special, tokens.padding, strict=True)]
-    if strict:
-        said = [here and not is_punctuation(label) for here, label in zip(spoken, labels, strict=True)]
-        spoken = said if any(said) else spoken
-    if whole:
-        pieces: dict[int, int] = {}
-        for word, here in zip(words, spoken, strict=True):
-            pieces[word] = pieces.get(word, 0) + here
-        spoken = [here and pieces[word] == 1 for word, here in zip(words, spoken, strict=True)]
-    return [word if here else -1 for word, here in zip(words, spoken, strict=True)]
 
 
 def _most_unusual(
     maps: Sequence[Tensor], cells: Tensor, real: Tensor, cross: bool, skip_positional: bool
-) -> tuple[int, int, int, int, float, float] | None:
-    """(map, head, query, key, weight, habit) of the cell with the largest weight less habit; None where there is no weight."""
-    best, least = None, 0.0
-    count = _totals(real[None].float(), cross)[0]  # cells that a mean is over
-    for i, pattern in enumerate(maps):
+) -> tuple[int, int, int, float, float] | None:
+    """(head of all maps, query, key, weight, baseline) of the cell with the largest weight − baseline.
+
+    None if all weights are 0. The maps are [head, query, key].
+    """
+    best, least, first_head = None, 0.0, 0
+    count = _totals(real[None].float(), cross)[0]  # number of cells in each mean
+    for pattern in maps:
+        first_head += len(pattern)
         possible = pattern * cells
         if skip_positional:
-            away = [torch.diagonal(pattern, offset, -2, -1).mean(-1) for offset in (-1, 0, 1)]
-            possible = possible * (torch.stack(away).amax(0) < POSITIONAL)[:, None, None]
-        totals = _totals(pattern, cross)
-        # A habit is never below 0, so only weights above the best excess so far can beat it.
+            nearby = [torch.diagonal(pattern, offset, -2, -1).mean(-1) for offset in (-1, 0, 1)]
+            possible = possible * (torch.stack(nearby).amax(0) < POSITIONAL)[:, None, None]
+        # A baseline is never negative, so only weights above the best difference so far can win.
         head, query, key = (possible > least).nonzero().unbind(-1)
         if not len(head):
             continue
         where = key if cross else key - query + pattern.shape[-2] - 1
         weight = pattern[head, query, key]
-        habit = (totals[head, where] - weight) / (count[where] - 1).clamp(min=1)
-        if not cross:  # a key that every query looks at is where the head rests, and no link between two words
-            seen = (pattern > 0).sum(-2)  # [head, key]: queries that may see it
-            others = (seen[head, key] - 1).clamp(min=1)
-            habit = torch.maximum(habit, (pattern.sum(-2)[head, key] - weight) / others)
-        most, at = (weight - habit).max(0)
+        baseline = (_totals(pattern, cross)[head, where] - weight) / (count[where] - 1).clamp(min=1)
+        if not cross:  # a key that every query attends to is an attention sink, not an edge between two words
+            others = ((pattern > 0).sum(-2)[head, key] - 1).clamp(min=1)  # other queries that see the key
+            baseline = torch.maximum(baseline, (pattern.sum(-2)[head, key] - weight) / others)
+        most, at = (weight - baseline).max(0)
         if most > least:
             least = float(most)
-            best = (i, int(head[at]), int(query[at]), int(key[at]), float(weight[at]), max(0.0, float(habit[at])))
+            at_head = first_head - len(pattern) + int(head[at])
+            best = (at_head, int(query[at]), int(key[at]), float(weight[at]), max(0.0, float(baseline[at])))
     return best
 
 
 def _totals(pattern: Tensor, cross: bool) -> Tensor:
-    """The sums of each key's column [head, key], or of each distance [head, query + key − 1], from the farthest back on."""
+    """Sums per key [head, key] (cross-attention) or per distance [head, query + key − 1], most distant first."""
     if cross:
         return pattern.sum(-2)
     heads, n_query, n_key = pattern.shape
-    # Beside a margin as wide as it is high the map's diagonals are the columns of a view whose rows lie one number farther apart.
+    # With a margin of n_query columns, the diagonals of the map are the columns of a view whose row stride is one larger.
     wide = pattern.new_zeros(heads, n_query + 1, n_query + n_key)
     wide[:, :n_query, n_query:] = pattern
-    skewed = wide.as_strided(
-        (heads, n_query, n_query + n_key - 1), (wide.stride(0), n_query + n_key + 1, 1), storage_offset=1
-    )
-    return skewed.sum(-2)
+    strides = (wide.stride(0), n_query + n_key + 1, 1)
+    return wide.as_strided((heads, n_query, n_query + n_key - 1), strides, storage_offset=1).sum(-2)

@@ -1,14 +1,14 @@
-"""The share of one look in a logit: the weight that a query gives to a key, times what the value at that key writes there.
+"""Direct logit attribution of one attention edge: attention weight × contribution of the value to the logit.
 
-A head's output is a sum over keys, weight · value W_O, and a logit is linear in it once every norm's scale is taken as it was
-in the run. So the logit is a sum over single looks as well (Elhage et al. 2021, "A Mathematical Framework for Transformer
-Circuits"; Kobayashi et al. 2020, arXiv:2004.10102, of lengths). It is the direct path alone: what a look tells later layers is in
-their numbers.
+A head's output is a sum over keys, weight · value W_O, and a logit is linear in it if the scale of every norm is fixed at
+its value in the run. So the logit is also a sum over edges (Elhage et al. 2021, "A Mathematical Framework for Transformer
+Circuits"; Kobayashi et al. 2020, arXiv:2004.10102, for norms). Only the direct path counts: what an edge contributes through
+later layers is attributed to these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -19,7 +19,7 @@ from .. import memory
 from ..errors import InterventionError, TextError
 from ..model.transformer import Attention
 from ..run.attention import AttentionRecord
-from ..run.patterns import patterns_of
+from ..run.patterns import CELLS, JointPattern, joint_patterns, patterns_of
 from ..run.predictions import strings_of
 from ..run.recorder import held_bytes
 from ..run.trace import Trace
@@ -28,12 +28,12 @@ from .directions import Asked, Site, asked, directions, records_of
 T = TypeVar("T")
 
 FEWER = "Ask for fewer positions, or for one layer."
-SAME = 1e-3  # of the length of what an edit left, by which it may differ from a multiple of what was there
+SAME = 1e-3  # relative deviation up to which an edited output counts as a multiple of the original
 
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """The additions of each head's output to the logits of the likeliest words, the likeliest first."""
+    """The contribution of each head to the logits of the most likely tokens, in the order of their probability."""
 
     tokens: tuple[int, ...]
     strings: tuple[str, ...]  # as the tokenizer spells them
@@ -42,9 +42,9 @@ class Moves:
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """One attention in the rows that were asked about: the weights, and what each look adds to its row's logit, in logits.
+    """The edges of one attention in some rows: their weights and their contributions to each row's logit, in logits.
 
-    additions are nan in heads whose output an edit replaced by one that is no sum over keys.
+    additions are NaN in heads whose output an edit replaced by one that is not a sum over keys.
     """
 
     record: AttentionRecord
@@ -53,14 +53,14 @@ class Looked:
 
 
 def looks(run: Trace, position: int | None = None, token: int | None = None, site: Site | None = None) -> Tensor:
-    """The addition of each look from `position` (None: the last real token) to the logit of `token` (None: the likeliest there),
-    [layer, head, key], float32, in logits: weight · (value W_O · g), g the direction in which the logit reads the head's output.
+    """The contribution of each edge from `position` (None: the last real token) to the logit of `token` (None: the most
+    likely one), [layer, head, key], float32, in logits: weight · (value W_O · g), g the direction in which the logit reads it.
 
-    Summed over keys it is what the head adds, as Trace.contributions() has it. Keys that a head may not see have exactly 0.
-    site None is cross-attention where the model has it, else self-attention of the last stack. A head that an edit silenced
-    or made louder has that in its looks. Raises TextError for a model whose logits are not linear in its stream, IndexError for
-    a position, InterventionError where an edit replaced a head's output by one that is no sum over keys, TooLarge, and Outdated
-    after a training. Elhage et al. 2021.
+    The sum over keys is the head's contribution, as in Trace.contributions(). Masked keys have exactly 0. site None is
+    cross-attention if the model has it, otherwise self-attention of the last stack. Edges of a scaled head are scaled too.
+    Raises TextError for a model whose logits are not linear in the residual stream, IndexError for a position,
+    InterventionError if an edit replaced a head's output by one that is not a sum over keys, TooLarge, and Outdated after a
+    training. Elhage et al. 2021.
     """
     wanted = asked(run, _one(position), _one(token), site)
     records = records_of(run, site)
@@ -71,9 +71,9 @@ def looks(run: Trace, position: int | None = None, token: int | None = None, sit
 def looks_in(
     run: Trace, layer: int, positions: Sequence[int] | None = None, site: Site | None = None, token: int | None = None
 ) -> Tensor:
-    """looks() of one layer from several positions (None: from all), each to `token` (None: the likeliest after it): [head, query, key].
+    """looks() of one layer from several positions (None: all), each for `token` (None: its most likely one), [head, query, key].
 
-    Nothing larger than the result is held. Raises as looks() does, and IndexError for a layer.
+    Nothing larger than the result is held. Raises the errors of looks(), and IndexError for a layer.
     """
     n = len(run.forward.prompt.last_read[run.index])
     wanted = asked(run, range(n) if positions is None else positions, _one(token), site)
@@ -87,10 +87,10 @@ def looks_in(
 def adds(
     run: Trace, position: int | None = None, tokens: Sequence[int] | None = None, site: Site | None = None
 ) -> Tensor:
-    """The addition of each head to the logits of several tokens (None: of the likeliest alone) after `position`, [token, layer, head].
+    """The contribution of each head to the logits of several tokens (None: only the most likely one) after `position`.
 
-    The heads' parts of Trace.contributions(), for all these tokens at once. float32, in logits. Raises as looks() does, but takes
-    heads of any edit.
+    [token, layer, head], float32, in logits: the heads of Trace.contributions(), for all tokens at once. Raises the errors of
+    looks(), except that any edit of a head is accepted.
     """
     wanted = asked(run, _one(position), tokens, site)
     records, g = records_of(run, site), directions(wanted)
@@ -99,19 +99,22 @@ def adds(
     def added(record: AttentionRecord, v: Tensor, z: Tensor | None, result: Tensor | None) -> Tensor:
         if result is None:
             z = _shared(record.pattern(queries=[at]), v) if z is None else z[:, [at]]
-            result = torch.einsum("hqd,mhd->hqm", z, _weight(run, record))
+            weight = next(_output_weights(run, [record])).unflatten(1, (record.n_heads, -1))
+            result = torch.einsum("hqd,mhd->hqm", z, weight)
         else:
             result = result[:, [at]]
         return torch.einsum("hm,tm->th", result[:, 0], g[cast(int, record.layer)])
 
-    return torch.stack(_outputs(run, records, added), 1)
+    found = torch.stack(_outputs(run, records, added), 1)
+    run.forward.weights.check()
+    return found
 
 
 def moves(run: Trace, position: int | None = None, among: int = 100, site: Site | None = None) -> Moves:
-    """The addition of each head to the logits of the `among` likeliest words after `position`, Moves with [layer, head, among].
+    """The contribution of each head to the logits of the `among` most likely tokens after `position`, [layer, head, among].
 
-    Over a whole vocabulary a head's largest numbers are words that no text would have there. Raises as adds() does, and
-    TextError for fewer than one word.
+    Over the whole vocabulary a head's largest contributions are to tokens that no text would have there. Raises the errors of
+    adds(), and TextError for fewer than one token.
     """
     if among < 1:
         raise TextError(f"The likeliest words are 1 or more, not {among}. Ask for 100.")
@@ -120,30 +123,68 @@ def moves(run: Trace, position: int | None = None, among: int = 100, site: Site 
     return Moves(ids, strings_of(run.loaded, ids), adds(run, position, ids, site).permute(1, 2, 0))
 
 
-def each_look(wanted: Asked, take: Callable[[Looked], T], layers: Sequence[int] | None = None) -> list[T]:
-    """take() of every layer's looks (None: of all layers), in the order of the pass, for callers that keep less than everything.
+def each_look(
+    wanted: Asked,
+    take: Callable[[Looked], T],
+    layers: Sequence[int] | None = None,
+    maps: Sequence[Tensor] | None = None,
+) -> list[T]:
+    """take() of every layer's edges (None: of all layers), in forward order, for callers that keep less than everything.
 
-    One layer at a time exists, [head, row, key] for the weights and the additions. A run that does not hold its values has
-    them from one more pass.
+    Small layers are computed together, larger ones one at a time: [head, row, key] for the weights and the additions. A
+    run that does not hold its values gets them from another pass. `maps` are the complete patterns of all layers, if they
+    are already available. Raises Outdated after a training, and TooLarge.
     """
-    run = wanted.run
+    run, rows = wanted.run, torch.tensor(wanted.positions, device=wanted.run.loaded.device)
     g = directions(wanted)
     records = records_of(run, wanted.site)
-    records = records if layers is None else tuple(_at(records, layer) for layer in layers)
-    rows = list(wanted.positions)
-
-    patterns = patterns_of(records, rows)
+    if layers is not None:
+        records = tuple(_at(records, layer) for layer in layers)
+        maps = None if maps is None else [maps[layer] for layer in layers]
+    if _are_held(records) and all(record.edited_z is None for record in records):
+        found = [take(looked) for joint in joint_patterns(records, rows, maps) for looked in _edges(run, joint, g)]
+        run.forward.weights.check()
+        return found
+    patterns = patterns_of(records, rows) if maps is None else (pattern[:, rows] for pattern in maps)
 
     def look(record: AttentionRecord, v: Tensor, z: Tensor | None, result: Tensor | None) -> T:
-        weight = _weight(run, record)  # [d_model, head, d_head]
-        reads = torch.einsum("rm,mhd->hrd", g[cast(int, record.layer)], weight)  # what a row takes from a head's z
+        weight = next(_output_weights(run, [record])).unflatten(1, (record.n_heads, -1))  # [d_model, head, d_head]
         weights = next(patterns)
-        added = _shared(reads, v.mT) * weights
+        added = _shared(torch.einsum("rm,mhd->hrd", g[cast(int, record.layer)], weight), v.mT) * weights
         if z is not None or result is not None:
             added *= _left(_shared(weights, v), z, result, weight, rows)[..., None]
         return take(Looked(record, weights, added))
 
-    return _outputs(run, records, look)
+    found = _outputs(run, records, look)
+    run.forward.weights.check()
+    return found
+
+
+def _edges(run: Trace, joint: JointPattern, g: Sequence[Tensor]) -> Iterator[Looked]:
+    """The edges of layers whose values are held, from one product if the values are small enough to be copied."""
+    values = [_own(run, record.values()) for record in joint.records]
+    if len(values) > 1 and sum(v.numel() for v in values) > CELLS:
+        for record, weights in zip(joint.records, joint.split(joint.weights), strict=True):
+            yield from _edges(run, JointPattern((record,), weights), g)
+        return
+    layers_and_weights = zip(joint.records, _output_weights(run, joint.records), strict=True)
+    reads = torch.stack([g[cast(int, record.layer)] @ weight for record, weight in layers_and_weights])
+    reads = reads.unflatten(-1, (joint.records[0].n_heads, -1)).transpose(1, 2).flatten(0, 1)  # [head, row, d_head]
+    additions = joint.split(_shared(reads, torch.cat(values).mT).mul_(joint.weights))
+    for record, weights, added in zip(joint.records, joint.split(joint.weights), additions, strict=True):
+        yield Looked(record, weights, added)
+
+
+def _are_held(records: Sequence[AttentionRecord]) -> bool:
+    """True if nothing about the values and the outputs of these attentions needs another pass."""
+    return all(
+        held_bytes(r.values) and (r.edited_z is None or held_bytes(r.edited_z)) and not r.edited_result for r in records
+    )
+
+
+def _own(run: Trace, x: Tensor) -> Tensor:
+    """One text of a tensor of the batch, float32, on the device of the model."""
+    return x[run.index if x.shape[0] > 1 else 0].to(run.loaded.device).float()
 
 
 def _outputs(
@@ -153,36 +194,35 @@ def _outputs(
 ) -> list[T]:
     """take(record, v, z, result) of each: values [kv_head, key, d_head], and, where an edit may have changed them, z
     [head, query, d_head] and the heads' results [head, query, d_model]. float32; held, or from one pass for all records."""
-    index, edited = run.index, run.forward.edited
-
-    def own(x: Tensor) -> Tensor:
-        return x[index if x.shape[0] > 1 else 0].to(run.loaded.device).float()
-
-    if all(
-        held_bytes(r.values) and (r.edited_z is None or held_bytes(r.edited_z)) and not r.edited_result for r in records
-    ):
-        return [take(r, own(r.values()), None if r.edited_z is None else own(r.edited_z()), None) for r in records]
-    ends = ("hook_v", "hook_z", "hook_result")
-    wanted = {r.name: [f"{r.name}.{e}" for e in ends if e == "hook_v" or f"{r.name}.{e}" in edited] for r in records}
+    if _are_held(records):
+        return [
+            take(r, _own(run, r.values()), None if r.edited_z is None else _own(run, r.edited_z()), None)
+            for r in records
+        ]
+    ends, edited_points = ("hook_v", "hook_z", "hook_result"), run.forward.edited
+    points = {
+        r.name: [f"{r.name}.{end}" for end in ends if end == "hook_v" or f"{r.name}.{end}" in edited_points]
+        for r in records
+    }
     by_name = {record.name: record for record in records}
-    seen: dict[str, Tensor] = {}  # of the attention that the pass is in
+    seen: dict[str, Tensor] = {}  # of the attention that the pass has reached
     found: list[T] = []
 
     def part(point: str, x: Tensor) -> Tensor:
         name = point.rsplit(".", 1)[0]
-        seen[point] = own(x)
-        if point == wanted[name][-1]:
+        seen[point] = _own(run, x)
+        if point == points[name][-1]:
             v, z, result = (seen.pop(f"{name}.{end}", None) for end in ends)
             assert v is not None
             found.append(take(by_name[name], v, z, None if result is None else result.transpose(0, 1)))
         return x[:0]
 
-    run.forward.moments([point for points in wanted.values() for point in points], part)
+    run.forward.moments([point for some in points.values() for point in some], part)
     return found
 
 
-def _left(own: Tensor, z: Tensor | None, result: Tensor | None, weight: Tensor, rows: Sequence[int]) -> Tensor:
-    """[head, row]: the multiple of a head's own output [head, row, d_head] that edits left of it; nan where they left another."""
+def _left(own: Tensor, z: Tensor | None, result: Tensor | None, weight: Tensor, rows: Tensor) -> Tensor:
+    """[head, row]: factor by which edits scaled a head's own output [head, row, d_head]; NaN if they did something else."""
     factor = own.new_ones(own.shape[:2])
     if z is not None:
         z = z[:, rows]
@@ -192,28 +232,30 @@ def _left(own: Tensor, z: Tensor | None, result: Tensor | None, weight: Tensor, 
     return factor
 
 
-def _multiple(left: Tensor, own: Tensor) -> Tensor:
-    """Which multiple of `own` [..., n] is left, [...]; nan where it is none."""
-    times = (left * own).sum(-1) / own.pow(2).sum(-1).clamp(min=1e-30)
-    off = (left - times[..., None] * own).norm(dim=-1)
-    return torch.where(off <= SAME * left.norm(dim=-1) + 1e-6, times, torch.nan)
+def _multiple(edited: Tensor, own: Tensor) -> Tensor:
+    """The factor between two vectors [..., n] -> [...]; NaN if they are not parallel."""
+    factor = (edited * own).sum(-1) / own.pow(2).sum(-1).clamp(min=1e-30)
+    error = (edited - factor[..., None] * own).norm(dim=-1)
+    return torch.where(error <= SAME * edited.norm(dim=-1) + 1e-6, factor, torch.nan)
 
 
 def _shared(x: Tensor, y: Tensor) -> Tensor:
-    """[head, row, a] @ [kv_head, a, b] -> [head, row, b]: each group of heads with the keys or values that it shares."""
+    """[head, row, a] @ [kv_head, a, b] -> [head, row, b]: grouped-query attention shares one kv_head in a group of heads."""
     group = x.shape[0] // y.shape[0]
     return (x.unflatten(0, (-1, group)).flatten(1, 2) @ y).unflatten(1, (group, -1)).flatten(0, 1)
 
 
-def _weight(run: Trace, record: AttentionRecord) -> Tensor:
-    """W_O [d_model, head, d_head], float32."""
-    module = run.loaded.model.get_submodule(record.name)
-    assert isinstance(module, Attention)
-    return module.o.weight.detach().float().unflatten(1, (record.n_heads, -1))
+def _output_weights(run: Trace, records: Sequence[AttentionRecord]) -> Iterator[Tensor]:
+    """W_O [d_model, head · d_head], float32, of attentions of the last stack."""
+    blocks = list(run.loaded.model.stacks[-1].blocks)  # indexing a ModuleList is slow
+    for record in records:
+        module = getattr(blocks[cast(int, record.layer)], record.site)
+        assert isinstance(module, Attention)
+        yield module.o.weight.detach().float()
 
 
 def _whole(found: Looked) -> Tensor:
-    """The additions. Raises InterventionError where those of some head are not defined."""
+    """The additions. Raises InterventionError if those of some head are not defined."""
     lost = found.additions.isnan().all(-1).any(-1) & ~found.weights.isnan().any(-1).any(-1)
     if lost.any():
         head, layer = int(lost.nonzero()[0, 0]), found.record.layer

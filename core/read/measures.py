@@ -1,8 +1,7 @@
-"""What one number can say about a head: entropy, distance, shares of the average row, induction, rollout, how far it moved.
+"""Measures of attention patterns: entropy, distance, shares of the average row, induction, rollout, total variation.
 
-Patterns are [head, query, key] or any [..., query, key], float32. Rows that may see nothing (all zeros) are left out of
-every mean, but of those over one offset (previous_token, diagonal, next_token), which are over all rows that have such a key.
-Nothing here knows about models.
+Patterns are [head, query, key] or any [..., query, key], float32. Means leave out rows that can see nothing (all zeros),
+except those over one offset (previous_token, diagonal, next_token), which are over all rows that have such a key.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from torch import Tensor
 
 
 def entropy(pattern: Tensor) -> Tensor:
-    """Bits of each row, [..., query]: 0 looks at one key, log2(n) at n keys alike. 2^bits is how many tokens' worth it is."""
+    """Entropy of each row in bits, [..., query]: 0 for one key, log2(n) for n keys with equal weights."""
     return torch.special.entr(pattern).sum(-1) / torch.log(torch.tensor(2.0))
 
 
 def distance(pattern: Tensor, queries: Tensor | None = None) -> Tensor:
-    """How far back each query looks on average, in tokens, [..., query]; keys ahead count as negative.
+    """Mean distance from each query back to its keys in tokens, [..., query]; later keys count as negative.
 
-    queries [query] says which rows of the map these are; None: all of them, in order.
+    queries [query] are the positions of the rows; None: all of them, in order.
     """
     rows = _rows(pattern, queries)
     back = rows[:, None] - torch.arange(pattern.shape[-1], device=pattern.device)
@@ -29,60 +28,60 @@ def distance(pattern: Tensor, queries: Tensor | None = None) -> Tensor:
 
 
 def received(pattern: Tensor) -> Tensor:
-    """The mean weight on each key over the queries, [..., key]."""
+    """Mean weight on each key over the queries, [..., key]."""
     return _mean_over_rows(pattern, pattern)
 
 
 def sink_share(pattern: Tensor, key: int | Sequence[int] = 0, rows: Tensor | None = None) -> Tensor:
-    """The share of all attention that goes to one key or to several, [...]: near 1 for heads that rest on them.
+    """Share of all attention on one key or several, [...]: near 1 for heads with an attention sink there.
 
-    Several are every [CLS] or </s> of a text: see Tokens.special. The mean is over the rows that rows [query] bool is True on
-    (None: over all): a row that may see nothing else, as a decoder's first, gives all its attention there whatever the head
-    does. core.read.sinks leaves such rows out. Xiao et al. 2023, arXiv:2309.17453.
+    Several keys are, for example, every [CLS] or </s> of a text: see Tokens.special. The mean is over the rows where rows
+    [query] bool is True (None: all). The first row of a decoder can see nothing else and always has its full weight there;
+    core.read.sinks leaves such rows out. Xiao et al. 2023, arXiv:2309.17453.
     """
     keys = [key] if isinstance(key, int) else list(key)
     return received(pattern if rows is None else pattern[..., rows, :])[..., keys].sum(-1)
 
 
 def punctuation(pattern: Tensor, keys: Sequence[int]) -> Tensor:
-    """The share of all attention that goes to the keys named, those that are punctuation, [...]."""
+    """Share of all attention on the given keys, those that are punctuation, [...]."""
     return sink_share(pattern, keys)
 
 
 def previous_token(pattern: Tensor, queries: Tensor | None = None) -> Tensor:
-    """The mean weight on the token just before, over queries that have one, [...]."""
+    """Mean weight on the previous token, over queries that have one, [...]."""
     return _offset_mean(pattern, -1, queries)
 
 
 def diagonal(pattern: Tensor, queries: Tensor | None = None) -> Tensor:
-    """The mean weight of each token on itself, [...]."""
+    """Mean weight of each token on itself, [...]."""
     return _offset_mean(pattern, 0, queries)
 
 
 def next_token(pattern: Tensor, queries: Tensor | None = None) -> Tensor:
-    """The mean weight on the token just after, over queries that have one, [...]."""
+    """Mean weight on the next token, over queries that have one, [...]."""
     return _offset_mean(pattern, 1, queries)
 
 
 def near(pattern: Tensor, queries: Tensor | None = None, but_not: Sequence[int] = ()) -> Tensor:
-    """The share of all attention that goes to the keys 2 to 5 tokens away on either side, but for some keys, [...]."""
+    """Share of all attention on the keys 2 to 5 tokens away on either side, except some keys, [...]."""
     return shares(pattern, near_cells(_rows(pattern, queries), pattern.shape[-1], but_not)[None])[..., 0]
 
 
 def same_token(pattern: Tensor, ids: Sequence[int], queries: Tensor | None = None, causal: bool = False) -> Tensor:
-    """The mean weight on other copies of the query's token, over queries that have one, [...]; nan where no token repeats.
+    """Mean weight on other copies of the query's token, over queries that have one, [...]; NaN if no token repeats.
 
-    With `causal`, only copies that come before the query are meant: those after it are masked.
+    `causal` counts only copies before the query: later ones are masked.
     """
     copies = same_cells(ids, _rows(pattern, queries), causal)
     return shares(pattern, copies[None], copies.any(-1)[None])[..., 0]
 
 
 def shares(pattern: Tensor, cells: Tensor, rows: Tensor | None = None) -> Tensor:
-    """For each set of cells the weight on it in the average row, [..., part]; nan where a part has no row.
+    """Weight on each set of cells in the average row, [..., part]; NaN for a part without rows.
 
-    cells [part, query, key] are True on what counts, rows [part, query] on the rows that the mean is over (None: on all).
-    One matrix product for all heads and parts.
+    cells [part, query, key] are the cells that count, rows [part, query] the rows that the mean is over (None: all). Computed
+    as one matrix product for all heads and parts.
     """
     sees = (pattern.sum(-1) > 0).float()  # [..., query]
     rows = torch.ones(cells.shape[:2], device=pattern.device) if rows is None else rows.float()
@@ -91,7 +90,7 @@ def shares(pattern: Tensor, cells: Tensor, rows: Tensor | None = None) -> Tensor
 
 
 def near_cells(queries: Tensor, n_key: int, but_not: Sequence[int] = ()) -> Tensor:
-    """[query, key] bool: the keys 2 to 5 tokens away, but for some keys."""
+    """[query, key] bool: the keys 2 to 5 tokens away, except some keys."""
     away = (torch.arange(n_key, device=queries.device) - queries[:, None]).abs()
     cells = (away >= 2) & (away <= 5)
     cells[:, list(but_not)] = False
@@ -99,7 +98,7 @@ def near_cells(queries: Tensor, n_key: int, but_not: Sequence[int] = ()) -> Tens
 
 
 def same_cells(ids: Sequence[int], queries: Tensor, causal: bool = False) -> Tensor:
-    """[query, key] bool: the other copies of each query's token; with `causal` those before it."""
+    """[query, key] bool: the other copies of each query's token; with `causal` only those before it."""
     numbers = torch.as_tensor(ids, device=queries.device)
     keys = torch.arange(len(numbers), device=queries.device)
     copies = numbers[queries][:, None] == numbers
@@ -107,12 +106,12 @@ def same_cells(ids: Sequence[int], queries: Tensor, causal: bool = False) -> Ten
 
 
 def induction_cells(ids: Sequence[int], queries: Tensor) -> Tensor:
-    """[query, key] bool: the tokens that followed an earlier copy of each query's token."""
+    """[query, key] bool: the tokens after an earlier copy of each query's token."""
     return same_cells(ids, queries, causal=True).roll(1, dims=-1)
 
 
 def induction(pattern: Tensor, ids: Sequence[int], queries: Tensor | None = None) -> Tensor:
-    """The mean weight on tokens that followed an earlier copy of the query's token, [...]; nan where no token repeats.
+    """Mean weight on the token after an earlier copy of the query's token, [...]; NaN if no token repeats.
 
     Olsson et al. 2022, arXiv:2209.11895.
     """
@@ -121,7 +120,7 @@ def induction(pattern: Tensor, ids: Sequence[int], queries: Tensor | None = None
 
 
 def rollout(patterns: Sequence[Tensor], residual: float = 0.5) -> Tensor:
-    """Attention followed through all layers, [query, key], each layer's heads averaged and mixed with the residual stream.
+    """Attention rollout through all layers, [query, key]: each layer's heads averaged and mixed with the residual stream.
 
     Abnar & Zuidema 2020, arXiv:2005.00928. patterns are [head, n, n], first layer first.
     """
@@ -133,10 +132,10 @@ def rollout(patterns: Sequence[Tensor], residual: float = 0.5) -> Tensor:
 
 
 def moved(before: Tensor, after: Tensor) -> Tensor:
-    """How much of its attention a head has moved, [...]: half of Σ over keys of |before − after|, the mean over queries.
+    """Total variation distance of two maps, [...]: half of Σ over keys of |before − after|, averaged over queries.
 
-    0 where nothing has changed, 1 where every query looks at other keys altogether: the total variation distance of two
-    rows. Rows that see nothing in either map are left out. Raises ValueError for maps of different shapes.
+    0 if nothing has changed, 1 if every query attends to entirely different keys. Rows that see nothing in both maps are left
+    out. Raises ValueError for maps of different shapes.
     """
     if before.shape != after.shape:
         raise ValueError(f"maps of different shapes: {tuple(before.shape)} and {tuple(after.shape)}")
@@ -146,10 +145,10 @@ def moved(before: Tensor, after: Tensor) -> Tensor:
 
 
 def overlap(p: Tensor, q: Tensor) -> Tensor:
-    """How much of its weight one row shares with another, [...]: Σ over keys of min(p, q), of [..., key] each.
+    """Overlap of two rows [..., key], [...]: Σ over keys of min(p, q).
 
-    1 where two rows that sum to 1 are the same, 0 where they look at no key in common; it is 1 less the total variation distance of
-    such rows. The leading axes broadcast. Raises ValueError for rows over different numbers of keys.
+    1 for equal rows that sum to 1, 0 for rows without a common key: 1 − their total variation distance. The leading axes
+    broadcast. Raises ValueError for rows over different numbers of keys.
     """
     if p.shape[-1] != q.shape[-1]:
         raise ValueError(f"rows over different keys: {p.shape[-1]} and {q.shape[-1]}")
@@ -157,11 +156,11 @@ def overlap(p: Tensor, q: Tensor) -> Tensor:
 
 
 def by_distance(pattern: Tensor, places: Tensor, reach: int, key_places: Tensor | None = None) -> Tensor:
-    """The mean weight at each distance from −reach to +reach, [..., 2·reach + 1]; the middle is the token itself.
+    """Mean weight at each distance from −reach to +reach, [..., 2·reach + 1]; the middle is the token itself.
 
-    Distance is the key's place less the query's: −1 is one back. places [query] and key_places [key] (None: the same) are
-    where the model believes the tokens to be. Over the pairs that stand so far apart and whose query sees something; nan
-    where there are none.
+    Distance is key position − query position: −1 is the previous token. places [query] and key_places [key] (None: the same)
+    are the positions that the model uses. The mean is over the pairs with that distance whose query sees something; NaN if
+    there are none.
     """
     keys = places if key_places is None else key_places
     away = (keys - places[:, None]).flatten()  # [query * key]
@@ -174,11 +173,10 @@ def by_distance(pattern: Tensor, places: Tensor, reach: int, key_places: Tensor 
 
 
 def correlation(pattern: Tensor, other: Tensor, cells: Tensor) -> Tensor:
-    """How like one map, `other` [query, key], each map of pattern [..., query, key] is over some cells, [...]: Pearson's correlation.
+    """Pearson correlation of each map of pattern [..., query, key] with `other` [query, key], [...].
 
-    Each weight counts less the mean of its map over these cells, those where cells [query, key] bool is True. 1 is the same
-    pattern, 0 one that has nothing to do with it, below 0 one that looks where the other does not; nan where either map is flat.
-    Raises ValueError for maps of another shape.
+    It is over the cells where cells [query, key] bool is True. NaN if a map is constant there. Raises ValueError for maps of
+    different shapes.
     """
     if not pattern.shape[-2:] == other.shape == cells.shape:
         raise ValueError(
@@ -191,7 +189,7 @@ def correlation(pattern: Tensor, other: Tensor, cells: Tensor) -> Tensor:
 
 
 def similarity(pattern: Tensor) -> Tensor:
-    """How alike the heads' maps are, [head, head]: correlation of the maps, each less its mean."""
+    """Correlation of the maps of all heads, [head, head]."""
     flat = pattern.flatten(-2)
     flat = flat - flat.mean(-1, keepdim=True)
     flat = flat / flat.norm(dim=-1, keepdim=True).clamp(min=1e-12)
@@ -203,7 +201,7 @@ def _rows(pattern: Tensor, queries: Tensor | None) -> Tensor:
 
 
 def _offset_mean(pattern: Tensor, ahead: int, queries: Tensor | None) -> Tensor:
-    """The mean weight on the key `ahead` of each query, over the rows where there is such a key."""
+    """Mean weight on the key `ahead` tokens after each query, over the rows that have such a key."""
     rows = _rows(pattern, queries)
     here = (rows + ahead >= 0) & (rows + ahead < pattern.shape[-1])
     if not here.any():
@@ -212,6 +210,6 @@ def _offset_mean(pattern: Tensor, ahead: int, queries: Tensor | None) -> Tensor:
 
 
 def _mean_over_rows(values: Tensor, pattern: Tensor) -> Tensor:
-    """The mean over queries that see something: [..., query, x] -> [..., x]."""
+    """Mean over queries that see something: [..., query, x] -> [..., x]."""
     sees = (pattern.sum(-1) > 0).float()
     return (values * sees[..., None]).sum(-2) / sees.sum(-1, keepdim=True).clamp(min=1)

@@ -1,4 +1,4 @@
-"""Of texts of any length: the keys that chosen rows look at most, and one look in all heads, without a map of any head."""
+"""Strongest keys of some rows, and one edge in all heads, for texts of any length: no map of a head is held."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .ragged import stacked
 
 T = TypeVar("T")
 
-BLOCK_BYTES = 1 << 25  # of the weights of one layer's rows that are held together
+BLOCK_BYTES = 1 << 25  # of the weights of one layer that are held together
 
 
 @dataclass(frozen=True, eq=False)
 class Strongest:
-    """The k keys that each head gives most to from each asked-for row, the strongest first; fewer where a text has fewer keys.
+    """The k keys with the largest weights of each head and row, the strongest first; fewer if a text has fewer keys.
 
-    additions is what each of these looks adds to the logit of the likeliest token after its row, in logits; None where a logit
-    is no sum over looks. Where a layer has fewer heads than another, keys are −1 and weights NaN for those that it lacks.
+    additions are the contributions of these edges to the logit of the most likely token after their row, in logits; None if
+    logits are not sums over edges. If a layer has fewer heads than another, keys are −1 and weights NaN for the missing ones.
     """
 
     positions: tuple[int, ...]
@@ -38,7 +38,7 @@ class Strongest:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """One look, from a query at a key, in every head of every layer."""
+    """One edge, from a query to a key, in every head of every layer."""
 
     query: int
     key: int
@@ -51,16 +51,16 @@ def strongest_looks(
 ) -> Strongest:
     """The k keys with the largest weights in every head, for the rows `positions` (None: the last real token).
 
-    site None is cross-attention where the model has it, else self-attention of the last stack. Some rows of one layer exist
-    at a time, whatever the length. Raises IndexError for a position, TextError for fewer than one key, and as core.looks()
-    does for memory and weights.
+    site None is cross-attention if the model has it, otherwise self-attention of the last stack. Only some rows of a layer
+    are held at a time. Raises IndexError for a position, TextError for fewer than one key, and the errors of core.looks() for
+    memory and weights.
     """
     if k < 1:
         raise TextError(f"The strongest keys are 1 or more, not {k}. Ask for 9.")
     record = records_of(run, site)[0]
     _, real_keys = run.tokens_of(record)
     n = min(k, sum(not padding for padding in real_keys.padding))
-    queries = run.forward.prompt.last_read[run.index]  # of the last stack, as record's are
+    queries = run.forward.prompt.last_read[run.index]  # of the last stack
     rows = checked_positions(queries, positions)
     step = max(1, BLOCK_BYTES // (4 * record.n_heads * record.n_key))
 
@@ -80,9 +80,9 @@ def strongest_looks(
 
 
 def link(run: Trace, query: int, key: int, site: Site | None = None) -> Link:
-    """The weight from `query` to `key` in every head, and what that look adds to the likeliest token after the query.
+    """The weight from `query` to `key` in every head, and the edge's contribution to the most likely token after the query.
 
-    site as in strongest_looks(). Raises IndexError for a query or a key that the run does not have.
+    `site` is that of strongest_looks(). Raises IndexError for a query or a key that the run does not have.
     """
     record = records_of(run, site)[0]
     if not 0 <= key < record.n_key:
@@ -103,7 +103,7 @@ def link(run: Trace, query: int, key: int, site: Site | None = None) -> Link:
 def _in_layers(
     run: Trace, rows: Sequence[int], site: Site | None, take: Callable[[Tensor, Tensor | None], T]
 ) -> list[T]:
-    """take(weights, additions), [head, row, key] each, of every layer in turn; additions None where there are none."""
+    """take(weights, additions) of every layer, [head, row, key] each; additions are None if the model has none."""
     if has_looks(run):
         return each_look(asked(run, rows, None, site), lambda found: take(found.weights, found.additions))
     return [take(record.pattern(queries=list(rows)), None) for record in records_of(run, site)]

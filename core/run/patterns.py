@@ -1,23 +1,57 @@
-"""patterns_of(): the weights of all heads of many attentions, in few products where the attentions are small."""
+"""Attention weights of many records from few products: on short texts the calls cost more than the arithmetic."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import torch
 from torch import Tensor
 
 from .attention import AttentionRecord, Index
 
-CELLS = 1 << 20  # weights of one product; of larger attentions, one is work enough
+CELLS = 1 << 20  # weights of one product; larger attentions are computed one by one
+
+
+@dataclass(frozen=True, eq=False)
+class JointPattern:
+    """Attention weights of several records that have the same mask, [head, row, key], the heads of one record after the other."""
+
+    records: tuple[AttentionRecord, ...]
+    weights: Tensor
+
+    def split(self, of_heads: Tensor) -> tuple[Tensor, ...]:
+        """[head, ...] of all records -> [head, ...] of each."""
+        return of_heads.split([record.n_heads for record in self.records])
+
+
+def joint_patterns(
+    records: Sequence[AttentionRecord], queries: Tensor | None = None, maps: Sequence[Tensor] | None = None
+) -> Iterator[JointPattern]:
+    """The weights of consecutive records together, up to CELLS of them, where masks and numbers of heads are the same.
+
+    `maps` are the complete patterns [head, query, key] of the records, if they are already available. Raises TooLarge.
+    """
+    n_rows = records[0].n_query if queries is None else len(queries)
+    if queries is not None and torch.equal(queries, torch.arange(records[0].n_query, device=queries.device)):
+        queries = None  # selecting every row would copy them
+    each = patterns_of(records, queries) if maps is None else iter(maps)
+    kinds = [(id(record.batch_rule.mask), record.n_heads, record.n_kv_heads) for record in records]
+    start = 0
+    for (_, n_heads, _), alike in groupby(kinds):
+        end = start + len([*alike])
+        step = max(1, CELLS // max(1, n_heads * n_rows * records[start].n_key))
+        for at in range(start, end, step):
+            group = tuple(records[at : min(end, at + step)])
+            some = [next(each) for _ in group]
+            weights = some[0] if len(some) == 1 else torch.cat(some)
+            yield JointPattern(group, weights if maps is None or queries is None else weights[:, queries])
+        start = end
 
 
 def patterns_of(records: Sequence[AttentionRecord], queries: Index = None) -> Iterator[Tensor]:
-    """record.pattern(queries=queries) of each in turn, [head, query, key] float32, equal to the bit. Raises TooLarge.
-
-    The heads of a short text are so small that a product for each layer is mostly the cost of calling it.
-    """
+    """record.pattern(queries=queries) of each record, [head, query, key] float32, equal to the bit. Raises TooLarge."""
     group_of = {i: group for group in _groups(records) for i in group}
     computed: dict[int, Tensor] = {}
     for i, record in enumerate(records):
@@ -44,7 +78,7 @@ def _groups(records: Sequence[AttentionRecord]) -> Iterator[list[int]]:
 
 
 def _kind(record: AttentionRecord) -> Hashable:
-    """The same value for records whose heads could belong to one record; None for a record with numbers beside q and k."""
+    """Equal for records whose heads could belong to one record; None if a record has terms or edits in addition to q and k."""
     rule = record.batch_rule
     mask = rule.mask
     own = (record.replaced_scores, record.replaced_pattern, rule.bias, rule.sinks, mask.given)

@@ -47,8 +47,8 @@ def _version(model: Transformer) -> int:
     """How often the weights were written in place, by torch's own counters. Inference tensors have none: nothing trains them."""
     parameters = _parameters.get(model)
     if parameters is None:  # walking all modules takes as long as a small layer does
-        parameters = _parameters[model] = tuple(model.parameters())
-    return sum(0 if p.is_inference() else p._version for p in parameters)
+        parameters = _parameters[model] = tuple(p for p in model.parameters() if not p.is_inference())
+    return sum(p._version for p in parameters)
 
 
 _parameters: WeakKeyDictionary[Transformer, Sequence[Tensor]] = WeakKeyDictionary()

@@ -20,7 +20,6 @@ from app.attention import selection as attention_selection
 from app.attention import words as attention_words
 from app.session.examples import MARY
 from app.shell import registry
-from core.read.findings import opened
 from core.read.head_roles import openings
 from core.read.measures import correlation
 from core.service.facts import facts_of
@@ -44,10 +43,10 @@ def run() -> core.Trace:
 @needs_smollm2
 def test_the_look_takes_the_place_of_the_opening_of_its_own_kind_of_attention(run: core.Trace) -> None:
     look = core.opening_look(run)
-    (link,) = opened(openings(run), look)
+    (link,) = openings(run, look=look)
     assert (link.layer, link.head, link.query, link.key) == (23, 0, TO, 1)
     other = replace(look, stack="encoder")
-    assert opened(openings(run), other) == openings(run)
+    assert openings(run, look=other) == openings(run)
     said = picture.finding_message(look)
     assert (said["kind"], said["site"], said["word"]) == ("writes", "decoder", "Mary")
     assert "habit" not in said and said["addition"] == pytest.approx(1.146, abs=1e-3)

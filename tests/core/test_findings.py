@@ -122,7 +122,7 @@ def test_where_heads_rest_without_the_row_that_sees_nothing_else() -> None:
     rows = torch.arange(14) > 0
     assert measures.sink_share(pattern, 0, rows).tolist() == pytest.approx(found.shares[3].tolist(), abs=1e-5)
     assert (measures.sink_share(pattern) > measures.sink_share(pattern, 0, rows)).all()
-    roles = head_roles.roles_of(run(IOI), aside=0)
+    roles = head_roles.roles_of(run(IOI), sink_key=0)
     assert roles[18][7].name == "rests" and roles[16][0].name == "one back"
     rests = np.array([[role.rests for role in layer] for layer in roles])
     assert rests == pytest.approx(found.shares, abs=1e-5)
@@ -226,6 +226,15 @@ def test_a_translation_without_logits_has_findings_too() -> None:
     )  # fmt: skip
     assert (first.weight, first.addition) == (link.weight, None)
     assert "one word" in {one.kind for one in others}
+
+
+def test_a_translation_longer_than_its_source_has_findings_too() -> None:
+    target = "A woman in a red dress is dancing on the street."
+    of = core.trace(core.load("translator"), "Eine Frau in einem roten Kleid tanzt auf der Straße.", target)
+    first, *others = core.findings(of)
+    assert of.target is not None and len(of.target) > len(of.source)
+    assert (first.kind, first.word, words(of, first)) == ("writes", "red", ("a", "roten"))
+    assert [one.kind for one in others] == ["one word", "rests"]
 
 
 def test_common_words_are_those_with_the_lowest_numbers(tiny: Tiny) -> None:

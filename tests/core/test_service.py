@@ -19,7 +19,7 @@ from core.errors import Busy, Refused, RunCancelled, TextError, TooLarge, Unknow
 from core.model.rules import REASONS
 from core.read import aggregate, measures
 from core.read import head_roles as heads_of_a_run
-from core.read.findings import Finding, opened
+from core.read.findings import Finding
 from core.service import HIDDEN, MapTransform, Service, TensorPlace, WalkNumber, word_groups
 from core.service.maps import compute
 from core.service.maps.heads import values_of
@@ -174,7 +174,7 @@ def test_numbers_are_those_of_the_records(name: str) -> None:
     found = ask(shared.findings(key))
     assert alike(ask(shared.opening_look(key)), look) and alike(found[0], look)
     assert all(alike(a, b) for a, b in zip(found, core.findings(run), strict=True))
-    assert ask(shared.openings(key)) == opened(heads_of_a_run.openings(run), look)
+    assert ask(shared.openings(key)) == heads_of_a_run.openings(run, look=look)
     assert ask(shared.opening(key, 1, 3)) == heads_of_a_run.opening_of(run, 1, 3)
     with pytest.raises(Refused, match="no head 99"):
         ask(shared.opening(key, 1, 99))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...memory import admit_large
 from ...read import measures
-from ...read.findings import opened, opening_look
+from ...read.findings import opening_look
 from ...read.head_roles import openings, roles_of
 from ...read.sinks import sink
 from ...read.spaced_rows import spread
@@ -45,10 +45,10 @@ def whole_of(run: Trace, sites: Sequence[Site], looks: bool = True) -> WholeRun:
     a picture is drawn from, from maps that are computed once. The look may take another pass. Raises TooLarge."""
     _admit(sum(site.weights for site in sites))
     patterns = [*patterns_of(run.attention)]  # of each: [head, query, key]
-    links, look = openings(run, patterns), opening_look(run) if looks else None
+    look = opening_look(run, patterns) if looks else None
     return WholeRun(
         {site.id: _heads(run, site, [patterns[i] for i in site.records]) for site in sites},
-        links if look is None else opened(links, look),
+        openings(run, patterns, look),
         roles_of(run, patterns),
         {
             site.id: sink([run.attention[i] for i in site.records], [patterns[i] for i in site.records])

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...errors import Refused
 from ...read import aggregate
-from ...read.findings import Finding, findings, opened, opening_look
+from ...read.findings import Finding, findings, opening_look
 from ...read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
 from ...read.looks import looks_in
 from ...read.sinks import Sink, sink
@@ -177,8 +177,8 @@ class LocalMaps(Worker):
 
     async def openings(self, key: str) -> tuple[OpeningLink, ...]:
         async def make() -> tuple[OpeningLink, ...]:
-            links = await self._work(partial(openings, await self._run(key)))
-            return opened(links, await self.opening_look(key))
+            look = await self.opening_look(key)
+            return await self._work(partial(openings, await self._run(key), look=look))
 
         return await self._kept.get(("openings", key), make)
 
