@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from ..errors import ConfigError
 
@@ -48,23 +49,9 @@ class RotaryScaling:
     long_factors: tuple[float, ...] = ()  # longrope: beyond it
 
     def __post_init__(self) -> None:
-        _one_of("rotary scaling kind", self.kind, ScalingKind)
-        _finite(self)
-        if self.factor < 1:
-            raise ConfigError(f"rotary scaling factor ({self.factor}) must be at least 1")
-        if self.kind != "linear" and self.n_ctx_original < 1:
-            raise ConfigError(
-                f"{self.kind} rotary scaling needs n_ctx_original, the length it was trained on (got {self.n_ctx_original})"
-            )
-        if self.kind == "longrope" and (not self.short_factors or len(self.short_factors) != len(self.long_factors)):
-            raise ConfigError(
-                f"longrope needs short_factors ({len(self.short_factors)}) and long_factors ({len(self.long_factors)}), one of "
-                "each for every pair of features that turns"
-            )
-        if self.kind == "llama3" and self.high_freq_factor <= self.low_freq_factor:
-            raise ConfigError(
-                f"high_freq_factor ({self.high_freq_factor}) must exceed low_freq_factor ({self.low_freq_factor})"
-            )
+        _check_choice("rotary scaling kind", self.kind, ScalingKind)
+        _check_finite(self)
+        _check_rules(self, _SCALING_RULES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,201 +171,34 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         self._check_values()
-        if not (self.n_encoder_layers or self.n_decoder_layers):
-            raise ConfigError(
-                "a model needs encoder layers, decoder layers, or both (n_encoder_layers and n_decoder_layers are 0)"
-            )
+        _check_rules(self, _GIVEN_RULES)
         if not self.causal and not self.n_encoder_layers:
-            # Layers that all look both ways are an encoder, whatever they were made from: nothing of them can be cached,
-            # read in chunks or written on, and their mask, cost and names are an encoder's.
+            # Layers that attend both ways are an encoder, whatever they were built from: they cannot be cached, chunked or used
+            # for generation, and their mask, cost and names are an encoder's.
             object.__setattr__(self, "n_encoder_layers", self.n_decoder_layers)
             object.__setattr__(self, "n_decoder_layers", 0)
-        if not self.d_head and self.d_model % self.n_heads:
-            raise ConfigError(
-                f"d_model ({self.d_model}) must be a multiple of n_heads ({self.n_heads}), or give d_head"
-            )
         object.__setattr__(self, "n_kv_heads", self.n_kv_heads or self.n_heads)
         object.__setattr__(self, "d_head", self.d_head or self.d_model // self.n_heads)
-        if self.n_heads % self.n_kv_heads:
-            raise ConfigError(f"n_heads ({self.n_heads}) must be a multiple of n_kv_heads ({self.n_kv_heads})")
-        if self.position == "sinusoidal" and self.d_model % 2:
-            raise ConfigError(f"sinusoidal positions pair their features: d_model ({self.d_model}) must be even")
-        if self.position == "sinusoidal" and self.sinusoid_layout == "fairseq" and self.d_model < 4:
-            raise ConfigError(f"fairseq's sinusoids need d_model ({self.d_model}) of at least 4")
-        if self.position_counts != "places" and (self.position != "learned" or self.position_offset < 1):
-            raise ConfigError(
-                f"position_counts {self.position_counts!r} needs a table with a row before the first position: position "
-                f"({self.position!r}) must be 'learned' and position_offset ({self.position_offset}) at least 1"
-            )
-        if self.position_counts == "not_padding" and self.n_decoder_layers:
-            raise ConfigError(
-                f"position_counts 'not_padding' is defined for encoders only (n_decoder_layers is {self.n_decoder_layers})"
-            )
-        if self.position == "rotary":
-            self._check_rotary()
-        if self.has_relative_bias:
-            self._check_relative()
-        if self.window is not None and self.window < 1:
-            raise ConfigError(f"window ({self.window}) must be at least 1: a query always sees itself")
-        if self.windowed_layers is not None:
-            if self.window is None:
-                raise ConfigError("windowed_layers is given but window is None: say how wide the window is")
-            n_layers = max(self.n_encoder_layers, self.n_decoder_layers)
-            if bad := [i for i in self.windowed_layers if not 0 <= i < n_layers]:
-                raise ConfigError(f"windowed_layers names layer {bad[0]}, but the layers run from 0 to {n_layers - 1}")
-        if self.parallel and (self.norm_order != "pre" or self.kind == "encoder-decoder"):
-            raise ConfigError("parallel blocks are defined for pre-norm encoders and decoders only")
-        if self.shared_norm and not self.parallel:
-            raise ConfigError("shared_norm is the one norm of a parallel block; parallel is False")
-        if not self.first_attn_norm and (self.norm_order != "pre" or self.parallel):
-            raise ConfigError("first_attn_norm False is defined for pre-norm blocks only, one sublayer after the other")
-        for name in ("score_softcap", "logit_softcap", "expert_limit"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ConfigError(f"{name} ({value}) must be positive, or None for none")
-        for name in ("unturned_layers", "dense_layers"):
-            n_layers = max(self.n_encoder_layers, self.n_decoder_layers)
-            if bad := [i for i in getattr(self, name) if not 0 <= i < n_layers]:
-                raise ConfigError(f"{name} names layer {bad[0]}, but the layers run from 0 to {n_layers - 1}")
-        if self.head != "none" and self.tied and self.unembed_width != self.embed_width:
-            raise ConfigError(
-                f"a tied head scores words from {self.unembed_width} numbers, but the table that it shares has "
-                f"{self.embed_width} for each token"
-            )
-        if self.n_experts:
-            self._check_experts()
-        if self.query_growth_length < 1:
-            raise ConfigError(f"query_growth_length ({self.query_growth_length}) must be at least 1")
-        scaling = self.rotary_scaling
-        if scaling is not None and scaling.kind == "longrope" and len(scaling.short_factors) != self.d_rotary // 2:
-            raise ConfigError(
-                f"longrope has {len(scaling.short_factors)} short_factors for {self.d_rotary // 2} pairs of features that turn"
-            )
-        if self.position == "disentangled":
-            self._check_disentangled()
-        if self.kv_rank:
-            self._check_latent()
-        elif self.q_rank or self.d_v:
-            raise ConfigError("q_rank and d_v belong to multi-head latent attention: give kv_rank as well")
+        _check_rules(self, _RULES)
 
     def _check_values(self) -> None:
-        """Each value by itself."""
+        """Check each value independently of the others."""
         for name in ("vocab_size", "d_model", "n_heads", "d_ff", "n_ctx"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} ({getattr(self, name)}) must be at least 1")
-        for name in (
-            "n_encoder_layers",
-            "n_decoder_layers",
-            "n_kv_heads",
-            "d_head",
-            "position_offset",
-            "n_token_types",
-            "d_embed",
-            "d_unembed",
-            "n_experts",
-            "n_experts_per_token",
-            "d_shared",
-            "d_dense",
-            "kv_rank",
-            "q_rank",
-            "d_v",
-        ):
+        for name in _NOT_NEGATIVE:
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} ({getattr(self, name)}) must not be negative")
-        _finite(self)
-        for name, allowed in (
-            ("position", Position),
-            ("position_counts", PositionCounts),
-            ("sinusoid_layout", SinusoidLayout),
-            ("norm", Norm),
-            ("norm_order", NormOrder),
-            ("qk_norm_place", QKNormPlace),
-            ("router", Router),
-            ("activation", Activation),
-            ("head", HeadKind),
-        ):
-            _one_of(name, getattr(self, name), allowed)
+        _check_finite(self)
+        for name, allowed in _CHOICES.items():
+            _check_choice(name, getattr(self, name), allowed)
         if self.head_activation is not None:
-            _one_of("head_activation", self.head_activation, Activation)
+            _check_choice("head_activation", self.head_activation, Activation)
         for term in self.position_terms:
-            _one_of("position_terms", term, PositionTerm)
+            _check_choice("position_terms", term, PositionTerm)
         for name in ("norm_eps", "final_norm_eps", "latent_norm_eps"):
             if (eps := getattr(self, name)) is not None and eps <= 0:
                 raise ConfigError(f"{name} ({eps}) must be positive")
-
-    def _check_disentangled(self) -> None:
-        if (
-            not self.position_terms
-            or self.n_decoder_layers
-            or self.n_kv_heads != self.n_heads
-            or self.window is not None
-        ):
-            raise ConfigError(
-                "disentangled attention is defined for encoders with position_terms, without a window and without shared keys"
-            )
-        half = self.n_position_buckets // 2
-        if (self.n_position_buckets and not 1 <= half < self.max_relative_distance - 1) or self.distance_span < 1:
-            raise ConfigError(
-                f"disentangled attention needs max_relative_distance ({self.max_relative_distance}) of at least 1, and with "
-                f"n_position_buckets ({self.n_position_buckets}) at least 2 buckets and a distance beyond half of them"
-            )
-
-    def _check_latent(self) -> None:
-        if self.kind != "decoder" or self.position != "rotary" or self.qk_norm or self.unturned_layers:
-            raise ConfigError(
-                "multi-head latent attention (kv_rank) is defined for decoders with rotary positions and without qk_norm"
-            )
-        if self.n_kv_heads != self.n_heads:
-            raise ConfigError(
-                f"multi-head latent attention gives every head keys of its own: n_kv_heads ({self.n_kv_heads}) must be n_heads "
-                f"({self.n_heads})"
-            )
-        if self.d_rotary >= self.d_head:
-            raise ConfigError(f"of a head's {self.d_head} features some must not turn (d_rotary is {self.d_rotary})")
-
-    def _check_experts(self) -> None:
-        if not 1 <= self.n_experts_per_token <= self.n_experts:
-            raise ConfigError(
-                f"n_experts_per_token ({self.n_experts_per_token}) must be from 1 to n_experts ({self.n_experts})"
-            )
-        if self.dense_layers and not self.d_dense:
-            raise ConfigError("dense_layers is given but d_dense is 0: say how wide their MLP is")
-        groups, chosen = self.n_expert_groups, self.n_groups_per_token
-        if not 1 <= chosen <= groups or self.n_experts % groups:
-            raise ConfigError(
-                f"n_experts ({self.n_experts}) must divide into n_expert_groups ({groups}), and a token chooses from 1 to all of them "
-                f"(n_groups_per_token is {chosen})"
-            )
-        if chosen * (self.n_experts // groups) < self.n_experts_per_token:
-            raise ConfigError(
-                f"{chosen} groups of {self.n_experts // groups} experts hold fewer than n_experts_per_token ({self.n_experts_per_token})"
-            )
-        if self.router == "sparsemixer" and (self.n_experts_per_token != 2 or self.n_experts < 2):
-            raise ConfigError(f"sparsemixer takes two experts for each token, not {self.n_experts_per_token}")
-
-    def _check_rotary(self) -> None:
-        for name in ("rotary_base", "rotary_base_windowed"):
-            base = getattr(self, name)
-            if base is not None and base <= 1:
-                raise ConfigError(f"{name} ({base}) must be above 1: frequencies are its powers")
-        if not 0 < self.rotary_fraction <= 1:
-            raise ConfigError(f"rotary_fraction ({self.rotary_fraction}) must be above 0 and at most 1")
-        if self.d_rotary < 2 or self.d_rotary % 2:
-            raise ConfigError(
-                f"rotary positions turn pairs of features: d_head ({self.d_head}) × rotary_fraction ({self.rotary_fraction}) "
-                f"gives {self.d_rotary}, which must be even and at least 2"
-            )
-
-    def _check_relative(self) -> None:
-        if self.n_relative_buckets < 4 or self.n_relative_buckets % 2:
-            raise ConfigError(f"n_relative_buckets ({self.n_relative_buckets}) must be even and at least 4")
-        # Half of a causal stack's buckets (a quarter of a bidirectional one's) hold one exact distance each; the
-        # logarithmic rest needs room above them.
-        exact = self.n_relative_buckets // 2
-        if self.max_relative_distance <= exact:
-            raise ConfigError(
-                f"max_relative_distance ({self.max_relative_distance}) must exceed n_relative_buckets / 2 ({exact})"
-            )
 
     @property
     def kind(self) -> Kind:
@@ -386,6 +206,11 @@ class ModelConfig:
         if self.n_encoder_layers and self.n_decoder_layers:
             return "encoder-decoder"
         return "encoder" if self.n_encoder_layers else "decoder"
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers of the deepest stack."""
+        return max(self.n_encoder_layers, self.n_decoder_layers)
 
     @property
     def uncounted_id(self) -> int | None:
@@ -483,18 +308,277 @@ class ModelConfig:
         return sum(layer < n_layers for layer in set(self.windowed_layers))
 
 
-def _finite(config: ModelConfig | RotaryScaling) -> None:
-    """Raises ConfigError for a field that is NaN or infinite: no comparison below would refuse the first."""
+def _check_finite(config: ModelConfig | RotaryScaling) -> None:
+    """Raises ConfigError for a field that is NaN or infinite. The comparisons of the rules would not reject NaN."""
     for field in fields(config):
         value = getattr(config, field.name)
         if isinstance(value, float) and not math.isfinite(value):
             raise ConfigError(f"{field.name} ({value}) must be a finite number")
 
 
-def _one_of(name: str, value: object, allowed: object) -> None:
+def _check_choice(name: str, value: object, allowed: object) -> None:
     choices = get_args(allowed)
     if value not in choices:
         raise ConfigError(f"{name} ({value!r}) must be one of {', '.join(map(repr, choices))}")
 
 
+T = TypeVar("T")
+# The condition under which a configuration is invalid, and the sentence that says why. The first broken rule is reported.
+_Rule = tuple[Callable[[T], object], Callable[[T], str]]
+
+
+def _check_rules(config: T, rules: Iterable[_Rule[T]]) -> None:
+    for is_broken, sentence in rules:
+        if is_broken(config):
+            raise ConfigError(sentence(config))
+
+
+def _model_rules(*rules: _Rule[ModelConfig]) -> tuple[_Rule[ModelConfig], ...]:
+    return rules
+
+
+def _scaling_rules(*rules: _Rule[RotaryScaling]) -> tuple[_Rule[RotaryScaling], ...]:
+    return rules
+
+
+def _positive_or_none(name: str) -> _Rule[ModelConfig]:
+    def sentence(c: ModelConfig) -> str:
+        return f"{name} ({getattr(c, name)}) must be positive, or None for none"
+
+    return lambda c: getattr(c, name) is not None and getattr(c, name) <= 0, sentence
+
+
+def _layers_that_exist(name: str) -> _Rule[ModelConfig]:
+    """`name` is a field that lists layers, or is None."""
+
+    def missing(c: ModelConfig) -> list[int]:
+        return [layer for layer in getattr(c, name) or () if not 0 <= layer < c.n_layers]
+
+    def sentence(c: ModelConfig) -> str:
+        return f"{name} names layer {missing(c)[0]}, but the layers run from 0 to {c.n_layers - 1}"
+
+    return missing, sentence
+
+
+def _base_above_one(name: str) -> _Rule[ModelConfig]:
+    def sentence(c: ModelConfig) -> str:
+        return f"{name} ({getattr(c, name)}) must be above 1: frequencies are its powers"
+
+    return lambda c: c.position == "rotary" and getattr(c, name) is not None and getattr(c, name) <= 1, sentence
+
+
+def _n_longrope_factors(config: ModelConfig) -> int | None:
+    scaling = config.rotary_scaling
+    return len(scaling.short_factors) if scaling is not None and scaling.kind == "longrope" else None
+
+
+_SCALING_RULES = _scaling_rules(
+    (lambda s: s.factor < 1, lambda s: f"rotary scaling factor ({s.factor}) must be at least 1"),
+    (
+        lambda s: s.kind != "linear" and s.n_ctx_original < 1,
+        lambda s: (
+            f"{s.kind} rotary scaling needs n_ctx_original, the length it was trained on (got {s.n_ctx_original})"
+        ),
+    ),
+    (
+        lambda s: s.kind == "longrope" and (not s.short_factors or len(s.short_factors) != len(s.long_factors)),
+        lambda s: (
+            f"longrope needs short_factors ({len(s.short_factors)}) and long_factors ({len(s.long_factors)}), one of "
+            "each for every pair of features that turns"
+        ),
+    ),
+    (
+        lambda s: s.kind == "llama3" and s.high_freq_factor <= s.low_freq_factor,
+        lambda s: f"high_freq_factor ({s.high_freq_factor}) must exceed low_freq_factor ({s.low_freq_factor})",
+    ),
+)
+
+_GIVEN_RULES = _model_rules(  # of the values as they were given, before the defaults are filled in
+    (
+        lambda c: not (c.n_encoder_layers or c.n_decoder_layers),
+        lambda c: "a model needs encoder layers, decoder layers, or both (n_encoder_layers and n_decoder_layers are 0)",
+    ),
+    (
+        lambda c: not c.d_head and c.d_model % c.n_heads,
+        lambda c: f"d_model ({c.d_model}) must be a multiple of n_heads ({c.n_heads}), or give d_head",
+    ),
+)
+
+_RULES = _model_rules(
+    (
+        lambda c: c.n_heads % c.n_kv_heads,
+        lambda c: f"n_heads ({c.n_heads}) must be a multiple of n_kv_heads ({c.n_kv_heads})",
+    ),
+    # tables of positions
+    (
+        lambda c: c.position == "sinusoidal" and c.d_model % 2,
+        lambda c: f"sinusoidal positions pair their features: d_model ({c.d_model}) must be even",
+    ),
+    (
+        lambda c: c.position == "sinusoidal" and c.sinusoid_layout == "fairseq" and c.d_model < 4,
+        lambda c: f"fairseq's sinusoids need d_model ({c.d_model}) of at least 4",
+    ),
+    (
+        lambda c: c.position_counts != "places" and (c.position != "learned" or c.position_offset < 1),
+        lambda c: (
+            f"position_counts {c.position_counts!r} needs a table with a row before the first position: position "
+            f"({c.position!r}) must be 'learned' and position_offset ({c.position_offset}) at least 1"
+        ),
+    ),
+    (
+        lambda c: c.position_counts == "not_padding" and c.n_decoder_layers,
+        lambda c: (
+            f"position_counts 'not_padding' is defined for encoders only (n_decoder_layers is {c.n_decoder_layers})"
+        ),
+    ),
+    # rotary and relative positions
+    _base_above_one("rotary_base"),
+    _base_above_one("rotary_base_windowed"),
+    (
+        lambda c: c.position == "rotary" and not 0 < c.rotary_fraction <= 1,
+        lambda c: f"rotary_fraction ({c.rotary_fraction}) must be above 0 and at most 1",
+    ),
+    (
+        lambda c: c.position == "rotary" and (c.d_rotary < 2 or c.d_rotary % 2),
+        lambda c: (
+            f"rotary positions turn pairs of features: d_head ({c.d_head}) × rotary_fraction ({c.rotary_fraction}) "
+            f"gives {c.d_rotary}, which must be even and at least 2"
+        ),
+    ),
+    (
+        lambda c: c.has_relative_bias and (c.n_relative_buckets < 4 or c.n_relative_buckets % 2),
+        lambda c: f"n_relative_buckets ({c.n_relative_buckets}) must be even and at least 4",
+    ),
+    # Half of the buckets of a causal stack, and a quarter of a bidirectional one's, hold one exact distance each. The logarithmic
+    # rest needs distances above them.
+    (
+        lambda c: c.has_relative_bias and c.max_relative_distance <= c.n_relative_buckets // 2,
+        lambda c: (
+            f"max_relative_distance ({c.max_relative_distance}) must exceed n_relative_buckets / 2 "
+            f"({c.n_relative_buckets // 2})"
+        ),
+    ),
+    # window and block
+    (
+        lambda c: c.window is not None and c.window < 1,
+        lambda c: f"window ({c.window}) must be at least 1: a query always sees itself",
+    ),
+    (
+        lambda c: c.windowed_layers is not None and c.window is None,
+        lambda c: "windowed_layers is given but window is None: say how wide the window is",
+    ),
+    _layers_that_exist("windowed_layers"),
+    (
+        lambda c: c.parallel and (c.norm_order != "pre" or c.kind == "encoder-decoder"),
+        lambda c: "parallel blocks are defined for pre-norm encoders and decoders only",
+    ),
+    (
+        lambda c: c.shared_norm and not c.parallel,
+        lambda c: "shared_norm is the one norm of a parallel block; parallel is False",
+    ),
+    (
+        lambda c: not c.first_attn_norm and (c.norm_order != "pre" or c.parallel),
+        lambda c: "first_attn_norm False is defined for pre-norm blocks only, one sublayer after the other",
+    ),
+    *map(_positive_or_none, ("score_softcap", "logit_softcap", "expert_limit")),
+    *map(_layers_that_exist, ("unturned_layers", "dense_layers")),
+    (
+        lambda c: c.head != "none" and c.tied and c.unembed_width != c.embed_width,
+        lambda c: (
+            f"a tied head scores words from {c.unembed_width} numbers, but the table that it shares has "
+            f"{c.embed_width} for each token"
+        ),
+    ),
+    # mixture of experts
+    (
+        lambda c: c.n_experts and not 1 <= c.n_experts_per_token <= c.n_experts,
+        lambda c: f"n_experts_per_token ({c.n_experts_per_token}) must be from 1 to n_experts ({c.n_experts})",
+    ),
+    (
+        lambda c: c.n_experts and c.dense_layers and not c.d_dense,
+        lambda c: "dense_layers is given but d_dense is 0: say how wide their MLP is",
+    ),
+    (
+        lambda c: (
+            c.n_experts and (not 1 <= c.n_groups_per_token <= c.n_expert_groups or c.n_experts % c.n_expert_groups)
+        ),
+        lambda c: (
+            f"n_experts ({c.n_experts}) must divide into n_expert_groups ({c.n_expert_groups}), and a token chooses from 1 to "
+            f"all of them (n_groups_per_token is {c.n_groups_per_token})"
+        ),
+    ),
+    (
+        lambda c: c.n_experts and c.n_groups_per_token * (c.n_experts // c.n_expert_groups) < c.n_experts_per_token,
+        lambda c: (
+            f"{c.n_groups_per_token} groups of {c.n_experts // c.n_expert_groups} experts hold fewer than n_experts_per_token "
+            f"({c.n_experts_per_token})"
+        ),
+    ),
+    (
+        lambda c: c.n_experts and c.router == "sparsemixer" and (c.n_experts_per_token != 2 or c.n_experts < 2),
+        lambda c: f"sparsemixer takes two experts for each token, not {c.n_experts_per_token}",
+    ),
+    # attention
+    (
+        lambda c: c.query_growth_length < 1,
+        lambda c: f"query_growth_length ({c.query_growth_length}) must be at least 1",
+    ),
+    (
+        lambda c: _n_longrope_factors(c) not in (None, c.d_rotary // 2),
+        lambda c: (
+            f"longrope has {_n_longrope_factors(c)} short_factors for {c.d_rotary // 2} pairs of features that turn"
+        ),
+    ),
+    (
+        lambda c: (
+            c.position == "disentangled"
+            and (not c.position_terms or c.n_decoder_layers or c.n_kv_heads != c.n_heads or c.window is not None)
+        ),
+        lambda c: (
+            "disentangled attention is defined for encoders with position_terms, without a window and without shared keys"
+        ),
+    ),
+    (
+        lambda c: (
+            c.position == "disentangled"
+            and (
+                (c.n_position_buckets and not 1 <= c.n_position_buckets // 2 < c.max_relative_distance - 1)
+                or c.distance_span < 1
+            )
+        ),
+        lambda c: (
+            f"disentangled attention needs max_relative_distance ({c.max_relative_distance}) of at least 1, and with "
+            f"n_position_buckets ({c.n_position_buckets}) at least 2 buckets and a distance beyond half of them"
+        ),
+    ),
+    (
+        lambda c: c.kv_rank and (c.kind != "decoder" or c.position != "rotary" or c.qk_norm or c.unturned_layers),
+        lambda c: (
+            "multi-head latent attention (kv_rank) is defined for decoders with rotary positions and without qk_norm"
+        ),
+    ),
+    (
+        lambda c: c.kv_rank and c.n_kv_heads != c.n_heads,
+        lambda c: (
+            f"multi-head latent attention gives every head keys of its own: n_kv_heads ({c.n_kv_heads}) must be n_heads "
+            f"({c.n_heads})"
+        ),
+    ),
+    (
+        lambda c: c.kv_rank and c.d_rotary >= c.d_head,
+        lambda c: f"of a head's {c.d_head} features some must not turn (d_rotary is {c.d_rotary})",
+    ),
+    (
+        lambda c: not c.kv_rank and (c.q_rank or c.d_v),
+        lambda c: "q_rank and d_v belong to multi-head latent attention: give kv_rank as well",
+    ),
+)
+
 FIELD_NAMES = tuple(f.name for f in fields(ModelConfig))
+_CHOICES = {name: hint for name, hint in get_type_hints(ModelConfig).items() if get_origin(hint) is Literal}
+_NOT_NEGATIVE = tuple(
+    name
+    for name in FIELD_NAMES
+    if name.startswith(("n_", "d_", "position_offset", "kv_rank", "q_rank"))
+    and name not in ("n_relative_buckets", "n_position_buckets", "n_expert_groups", "n_groups_per_token")
+)  # the four have rules of their own
