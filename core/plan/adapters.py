@@ -11,8 +11,9 @@ from functools import lru_cache
 
 from ..device import dtype_name
 from ..model.config import ModelConfig
+from .dtypes import weight_format
 from .saved import SavedItem
-from .weights import Matrix, matrices, projections, weight_format
+from .weights import Matrix, matrices, projections
 from .workload import Workload
 
 # Kept for gradients of weights that are frozen here: of norms, tables and heads. The input of a matrix stays, as A reads it.

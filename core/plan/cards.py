@@ -18,10 +18,11 @@ from typing import Literal, get_args
 from ..errors import ConfigError
 from ..model.config import ModelConfig
 from .adapters import adapter_numbers
+from .dtypes import BYTES, MIXES, weight_format
 from .parameters import parameters
 from .plan import Memory, memory_plan
 from .training import master_bytes, optimizer_bytes
-from .weights import BYTES, MIXES, layer_bytes, stored_weights, weight_format
+from .weights import layer_bytes, stored_weights
 from .workload import Workload
 
 Split = Literal["across", "layers"]

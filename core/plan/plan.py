@@ -11,13 +11,14 @@ from ..errors import ConfigError
 from ..model.config import ModelConfig
 from .adapters import adapted, adapter_numbers, unpacked
 from .cache import KVCache, kv_cache
+from .dtypes import weight_format
 from .operations import Operation, decode, ideal_bytes, prefill, total_bytes, total_flops
 from .parameters import Parameters, parameters
 from .peak import Path, pass_moments
 from .pieces import piece_moments
 from .saved import SavedItem, lesson_terms
 from .training import KeptLayers, backward_work, kept_activations, master_bytes, optimizer_bytes
-from .weights import stored_weights, weight_format
+from .weights import stored_weights
 from .workload import Workload, as_workload
 
 PATHS: dict[str, Path] = {

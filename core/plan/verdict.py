@@ -15,12 +15,12 @@ from ..errors import ConfigError
 from ..model.config import ModelConfig
 from .cards import Split, fullest, on_cards
 from .devices import DEVICES
-from .dtypes import FORMATS, cache_format
+from .dtypes import FORMATS, cache_format, weight_format
 from .peak import INT
 from .place import Place, on_card
 from .plan import Memory, run_moments
 from .training import backward_moments
-from .weights import stored_weights, weight_format
+from .weights import stored_weights
 from .workload import Workload
 
 LONGEST = 1 << 30  # tokens, or texts, beyond which none are tried

@@ -14,22 +14,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig, PositionTerm
-from .dtypes import BYTES, FORMATS, Format, bytes_of, spelled
+from .dtypes import BYTES, FLOAT, FORMATS, LAYERS_ALONE, MIXES, Format, bytes_of, weight_format
 from .parameters import float32_parameters, parameters
-
-FLOAT = 4  # bytes of what a GGUF file does not quantize
-LAYERS_ALONE = ("float8", "int8", "int4", "nf4")
-
-# The type that most tensors of a mix have. Where it is not its name: files are named after the bits they come to.
-MIXES: dict[str, str] = {
-    name: name for name in FORMATS if name not in (*BYTES, *LAYERS_ALONE, "MXFP4", "Q3_K", "Q4_K", "Q5_K")
-}
-MIXES |= {"Q2_K_S": "Q2_K", "Q3_K_S": "Q3_K", "Q3_K_M": "Q3_K", "Q3_K_L": "Q3_K", "Q4_K_S": "Q4_K", "Q4_K_M": "Q4_K"}
-MIXES |= {"Q5_K_S": "Q5_K", "Q5_K_M": "Q5_K", "IQ2_S": "IQ2_XS", "IQ2_M": "IQ2_S", "IQ3_XS": "IQ3_S", "IQ3_M": "IQ3_S"}
-WEIGHT_FORMATS = (*BYTES, *LAYERS_ALONE, *MIXES)
 
 # mix -> kind of matrix -> (type, layers that have it); the first that holds, else the mix's own type.
 # all: every layer. first 2, 1/8: so many from the first on. more: the first and last eighth and every third between them.
@@ -190,14 +178,6 @@ def _alike(n_layers: int, apart: Collection[int] = ()) -> Iterator[tuple[int, in
         step = 3 if begins <= low < ends else 1
         for first in range(low, min(low + step, high)):
             yield first, len(range(first, high, step))
-
-
-def weight_format(dtype: object) -> str:
-    """A format of weights as it is spelled here. Raises ConfigError for one that is not known."""
-    name = spelled(dtype, WEIGHT_FORMATS)
-    if name not in WEIGHT_FORMATS:
-        raise ConfigError(f"weight_dtype ({dtype_name(dtype)!r}) must be one of {', '.join(map(repr, WEIGHT_FORMATS))}")
-    return name
 
 
 def stored_weights(config: ModelConfig, *, dtype: object, weight_dtype: object = None) -> StoredWeights:

@@ -9,9 +9,8 @@ from typing import Any, Literal, get_args
 from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig
-from .dtypes import bytes_of, cache_format, check_activations, check_lengths
+from .dtypes import bytes_of, cache_format, check_activations, check_lengths, weight_format
 from .uncounted import check_counted
-from .weights import weight_format
 
 Attention = Literal["eager", "spelled_out", "efficient", "flash"]
 Logits = Literal["last", "all"]
