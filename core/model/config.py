@@ -1,4 +1,4 @@
-"""ModelConfig: every choice that shapes a transformer, checked the moment it is made."""
+"""ModelConfig: every choice that defines a transformer, validated on construction."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ Kind = Literal["encoder", "decoder", "encoder-decoder"]
 
 @dataclass(frozen=True, kw_only=True)
 class RotaryScaling:
-    """How rotary angles are stretched for inputs longer than the model was trained on.
+    """Scaling of rotary angles for inputs longer than the trained context.
 
     linear   positions divided by `factor` (Chen et al. 2023, arXiv:2306.15595)
-    dynamic  the base grows with the length of the input (NTK-aware, r/LocalLLaMA 2023)
+    dynamic  the base depends on the length of the input (NTK-aware, r/LocalLLaMA 2023)
     yarn     high frequencies kept, low ones interpolated, q and k scaled (Peng et al. 2023, arXiv:2309.00071)
-    llama3   the same idea with hard bounds on the wavelength (Llama 3.1 model card and code)
-    longrope each frequency by a factor of its own, others once the input is longer (Ding et al. 2024, arXiv:2402.13753; Phi-3)
+    llama3   like yarn, with hard bounds on the wavelength (Llama 3.1 model card and code)
+    longrope a factor for each frequency, from two lists by the input length (Ding et al. 2024, arXiv:2402.13753; Phi-3)
     """
 
     kind: ScalingKind
     factor: float
-    n_ctx_original: int = 0  # length of the original training; needed by all but linear
-    beta_fast: float = 32.0  # yarn: more turns than this over the original length: untouched
-    beta_slow: float = 1.0  # yarn: fewer turns than this: fully interpolated
-    truncate: bool = True  # yarn: round the two bounds to whole dimensions
+    n_ctx_original: int = 0  # trained context; required except for linear
+    beta_fast: float = 32.0  # yarn: frequencies with more rotations than this over the original length are unchanged
+    beta_slow: float = 1.0  # yarn: frequencies with fewer rotations than this are fully interpolated
+    truncate: bool = True  # yarn: round both bounds to whole dimensions
     attention_factor: float | None = None  # yarn: factor on q and k; None: 0.1 ln(factor) + 1
-    mscale: float | None = None  # yarn as DeepSeek writes it: two numbers that give the attention factor
+    mscale: float | None = None  # yarn in DeepSeek models: two numbers that give the attention factor
     mscale_all_dim: float | None = None
     low_freq_factor: float = 1.0  # llama3
     high_freq_factor: float = 4.0  # llama3
@@ -56,7 +56,7 @@ class RotaryScaling:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """The shape of one transformer. `n_` counts things, `d_` measures widths. Raises ConfigError at birth if it cannot be built."""
+    """Configuration of a transformer: `n_` for counts, `d_` for widths. The constructor raises ConfigError for an invalid one."""
 
     vocab_size: int
     d_model: int
@@ -66,104 +66,102 @@ class ModelConfig:
     n_decoder_layers: int = 0
     n_kv_heads: int = 0  # 0: one per query head (MHA); 1: MQA; between: GQA
     d_head: int = 0  # 0: d_model // n_heads
-    n_ctx: int = 512  # the longest input the model was made for
+    n_ctx: int = 512  # trained context
 
     # embedding
     position: Position = "learned"
-    position_offset: int = 0  # RoBERTa, OPT and BART keep their first rows of the table for padding
+    position_offset: int = 0  # RoBERTa, OPT and BART reserve the first rows of the table for padding
     position_counts: PositionCounts = "places"  # see positions.count_positions
     sinusoid_layout: SinusoidLayout = "interleaved"
-    zero_sinusoid: int | None = None  # a row of the table that is zeros (XGLM: that of its padding id)
+    zero_sinusoid: int | None = None  # a row of the table with zeros (XGLM: that of its padding id)
     n_token_types: int = 0
     embed_scale: float = 1.0
     embed_norm: bool = False
-    d_embed: int = 0  # 0: d_model; the width of the token vectors where a projection brings them to d_model (ALBERT)
-    token_dropout_id: int | None = (
-        None  # the mask's id, where its vector is zeros and the others are scaled for it (ESM-2)
-    )
-    d_unembed: int = 0  # 0: d_embed; what the masked-word head scores words from (RemBERT)
+    d_embed: int = 0  # 0: d_model; width of the token vectors before a projection to d_model (ALBERT)
+    token_dropout_id: int | None = None  # id of the mask token if its vector is zeros and the others are scaled (ESM-2)
+    d_unembed: int = 0  # 0: d_embed; input width of the unembedding of a masked-word head (RemBERT)
 
     # rotary and relative detail
     rotary_base: float = 10_000.0
-    rotary_fraction: float = 1.0  # the share of d_head that turns
+    rotary_fraction: float = 1.0  # the share of d_head that is rotated
     rotary_scaling: RotaryScaling | None = None
-    rotary_base_windowed: float | None = None  # Gemma 3: layers with a window turn by their own, unscaled base
+    rotary_base_windowed: float | None = None  # Gemma 3: separate, unscaled base of layers with a window
     n_relative_buckets: int = 32
     max_relative_distance: int = 128
-    relative_bias: bool = False  # T5's bias of distance beside another kind of position (MPNet)
-    relative_per_layer: bool = False  # every layer has a table of its own (UMT5)
-    # Disentangled attention (He et al. 2021, arXiv:2006.03654; v3: arXiv:2111.09543): content and distance have vectors of their own,
-    # and a score has terms of both. The table of distances has 2 · (n_position_buckets or max_relative_distance) rows.
+    relative_bias: bool = False  # T5's distance bias in addition to another kind of position (MPNet)
+    relative_per_layer: bool = False  # every layer has its own table (UMT5)
+    # Disentangled attention (He et al. 2021, arXiv:2006.03654; v3: arXiv:2111.09543): content and distance have separate vectors, and
+    # a score has terms of both. The table of distances has 2 · (n_position_buckets or max_relative_distance) rows.
     position_terms: tuple[PositionTerm, ...] = ()
-    n_position_buckets: int = (
-        0  # distances beyond half of them share rows, more of them the farther away; 0: a row for each distance
-    )
-    distance_norm: bool = False  # the rows of the table are normed
-    own_distance_projections: bool = True  # rows have projections of their own in each layer, or those of content
-    unturned_layers: tuple[int, ...] = ()  # rotary: layers that do not turn q and k (SmolLM3's NoPE layers)
+    n_position_buckets: int = 0  # distances beyond half of them share rows, logarithmically; 0: a row for each distance
+    distance_norm: bool = False  # the rows of the table are normalised
+    own_distance_projections: bool = True  # each layer projects the rows by separate matrices, not by those of content
+    unturned_layers: tuple[int, ...] = ()  # rotary: layers that do not rotate q and k (SmolLM3's NoPE layers)
 
     # block
     norm: Norm = "layer"
     norm_eps: float = 1e-5
-    final_norm_eps: float | None = None  # None: norm_eps (only CTRL's last norm reads the file's)
-    latent_norm_eps: float = 1e-6  # of multi-head latent attention: a constant of the published code
-    norm_bias: bool = True  # of LayerNorm: it shifts as well as scales
+    final_norm_eps: float | None = None  # None: norm_eps (in CTRL only the last norm has that of the file)
+    latent_norm_eps: float = 1e-6  # multi-head latent attention: a constant in the published code
+    norm_bias: bool = True  # LayerNorm shifts as well as scales
     norm_weight: bool = True  # norms scale by learned weights; OLMo's and nanochat's do not
     norm_order: NormOrder = "pre"
-    parallel: bool = False  # attention and MLP read the same residual (GPT-NeoX)
-    shared_norm: bool = False  # parallel: through one norm (GPT-J, Falcon, Phi, Cohere)
-    first_attn_norm: bool = True  # ModernBERT's first attention reads the embedding, which was just normed, as it is
+    parallel: bool = False  # attention and MLP have the same input (GPT-NeoX)
+    shared_norm: bool = False  # parallel: one norm for both (GPT-J, Falcon, Phi, Cohere)
+    first_attn_norm: bool = True  # False: the first attention has no norm (ModernBERT normalises the embedding)
     final_norm: bool = True
     shared_layers: bool = False  # every layer has the same weights (ALBERT)
 
     # attention
-    causal: bool = True  # of a decoder: no token sees what comes after it; one whose tokens do is built as an encoder
+    causal: bool = True  # decoder: no token attends to later ones; a decoder with causal=False is built as an encoder
     qkv_bias: bool = True
     out_bias: bool = True
     qk_norm: bool = False
-    qk_norm_place: QKNormPlace = "head"  # each head's, before it turns; the full width at once (OLMo 2); after it turns
-    attn_scale: float | None = None  # None: 1/√d_head; T5 leaves it to initialisation (1.0)
-    window: int | None = None  # how many positions back a query sees, itself included
+    qk_norm_place: QKNormPlace = (
+        "head"  # each head before rotation, the full width (OLMo 2), or each head after rotation
+    )
+    attn_scale: float | None = None  # None: 1/√d_head; 1.0 in T5
+    window: int | None = None  # number of positions that a query can attend to, itself included
     windowed_layers: tuple[int, ...] | None = None  # None: every layer has the window
     score_softcap: float | None = None  # c · tanh(score / c) before the mask (Gemma 2)
-    # Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434): keys and values come from kv_rank numbers of each token, and
-    # the features of a key that turn are one vector for all heads. 0: straight from the stream.
+    # Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434): keys and values are projections of a latent vector of kv_rank
+    # numbers per token, and the rotated features of a key are one vector for all heads. 0: projections of the residual stream.
     kv_rank: int = 0
-    q_rank: int = 0  # the same for queries
+    q_rank: int = 0  # width of the latent vector of queries
     d_v: int = 0  # width of a head's values; 0: d_head
-    # The longer the text, the larger its queries: times 1 + growth · ln(1 + ⌊position / length⌋) (Ministral 3)
+    # Queries are scaled by 1 + query_growth · ln(1 + ⌊position / query_growth_length⌋) (Ministral 3)
     query_growth: float = 0.0
     query_growth_length: int = 1
-    sinks: bool = False  # each head has a score of its own that takes part in the softmax and has no value (gpt-oss)
+    sinks: bool = False  # each head has a learned score that takes part in the softmax and has no value (gpt-oss)
 
     # mlp
     activation: Activation = "gelu"
     gated: bool = False
     mlp_bias: bool = True
 
-    # mixture of experts: n_experts MLPs of width d_ff; a router gives each token to n_experts_per_token of them
+    # mixture of experts: n_experts MLPs of width d_ff; a router selects n_experts_per_token of them for each token
     n_experts: int = 0  # 0: one MLP for all tokens
     n_experts_per_token: int = 0
-    # softmax of all experts, before the best are taken; sigmoid: each by itself (DeepSeek V3); sparsemixer: the best two, each by a
-    # softmax of those that are close to it (Liu et al. 2024, arXiv:2409.12136; PhiMoE)
+    # softmax: over all experts, before the selection. sigmoid: of each expert (DeepSeek V3). sparsemixer: the best two experts, each by
+    # a softmax over the experts with similar scores (Liu et al. 2024, arXiv:2409.12136; PhiMoE)
     router: Router = "softmax"
-    router_jitter: float = 0.01  # sparsemixer: how close, relative to the best
-    # Experts come in groups, and a token takes its experts from the best few groups (DeepSeek-AI 2024, arXiv:2405.04434, §2.2.2)
+    router_jitter: float = 0.01  # sparsemixer: limit of the difference, relative to the best score
+    # Experts are in groups, and a token selects experts from the best groups (DeepSeek-AI 2024, arXiv:2405.04434, §2.2.2)
     n_expert_groups: int = 1
     n_groups_per_token: int = 1
-    router_normed: bool = True  # the weights of the chosen ones are made to sum to 1
+    router_normed: bool = True  # the weights of the selected experts are normalised to sum to 1
     router_scale: float = 1.0
     router_bias: bool = False  # gpt-oss
-    router_correction: bool = False  # a bias that takes part in the choice and not in the weights (DeepSeek V3)
-    d_shared: int = 0  # width of an expert that every token takes as well; 0: there is none
-    shared_gate: bool = False  # it is multiplied by a sigmoid of the token (Qwen2-MoE)
-    dense_layers: tuple[int, ...] = ()  # layers that have one MLP, of width d_dense
+    router_correction: bool = False  # a bias in the selection that is not in the weights (DeepSeek V3)
+    d_shared: int = 0  # width of an additional expert for every token; 0: none
+    shared_gate: bool = False  # its output is multiplied by a sigmoid of the token (Qwen2-MoE)
+    dense_layers: tuple[int, ...] = ()  # layers with one MLP, of width d_dense
     d_dense: int = 0
-    expert_limit: float | None = None  # gpt-oss keeps gate and up within this, and multiplies by up + 1
+    expert_limit: float | None = None  # gpt-oss clamps gate and up to this limit, and multiplies by up + 1
 
     # head
     head: HeadKind = "lm"
-    head_activation: Activation | None = None  # of a masked-word head; None: as in the MLPs
+    head_activation: Activation | None = None  # of a masked-word head; None: that of the MLPs
     tied: bool = True
     head_bias: bool = False
     logit_scale: float = 1.0
@@ -202,7 +200,7 @@ class ModelConfig:
 
     @property
     def kind(self) -> Kind:
-        """encoder, decoder, or encoder-decoder: it follows from the layer counts."""
+        """encoder, decoder or encoder-decoder, by the numbers of layers."""
         if self.n_encoder_layers and self.n_decoder_layers:
             return "encoder-decoder"
         return "encoder" if self.n_encoder_layers else "decoder"
@@ -214,22 +212,22 @@ class ModelConfig:
 
     @property
     def uncounted_id(self) -> int | None:
-        """The padding's token where positions count all others: its row of the table is the one before the first position's."""
+        """Id of the padding token if positions do not count it. Its row of the table precedes that of the first position."""
         return self.position_offset - 1 if self.position_counts == "not_padding" else None
 
     @property
     def writes(self) -> bool:
-        """Whether the last stack can continue a text: a decoder in which no token has seen a later one."""
+        """True if the model can generate text: its decoder is causal."""
         return self.n_decoder_layers > 0 and self.causal
 
     @property
     def d_rotary(self) -> int:
-        """How many of a head's d_head features turn."""
+        """Number of rotated features of a head."""
         return int(self.d_head * self.rotary_fraction)
 
     @property
     def stacks(self) -> tuple[tuple[Literal["encoder", "decoder"], int], ...]:
-        """The stacks that exist with their number of layers, in the order of the forward pass."""
+        """The stacks of the model with their numbers of layers, in the order of the forward pass."""
         both: tuple[tuple[Literal["encoder", "decoder"], int], ...] = (
             ("encoder", self.n_encoder_layers),
             ("decoder", self.n_decoder_layers),
@@ -238,12 +236,12 @@ class ModelConfig:
 
     @property
     def has_position_table(self) -> bool:
-        """Whether the number of positions is fixed by a table, so that a longer input cannot run at all."""
+        """True if a table limits the number of positions."""
         return self.position in ("learned", "sinusoidal")
 
     @property
     def longest_text(self) -> int | None:
-        """The most tokens that a text of this kind of model can have: rows of a learned table; sinusoids can be computed for more."""
+        """Most tokens of a text: the rows of a learned table. Sinusoids can be computed for any length."""
         return self.n_ctx if self.position == "learned" else None
 
     @property
@@ -258,49 +256,49 @@ class ModelConfig:
 
     @property
     def unembed_width(self) -> int:
-        """How many numbers the head scores words from."""
+        """Input width of the unembedding."""
         return (self.d_unembed or self.embed_width) if self.head == "mlm" else self.d_model
 
     @property
     def may_share_keys(self) -> bool:
-        """Whether query heads could share keys and values: not where each head has its own by construction."""
+        """True if the architecture allows grouped-query attention."""
         return not self.kv_rank and self.position != "disentangled"
 
     @property
     def distance_span(self) -> int:
-        """Disentangled attention: the rows of the table on either side of no distance."""
+        """Disentangled attention: rows of the table on either side of distance 0."""
         return self.n_position_buckets or self.max_relative_distance
 
     @property
     def has_relative_bias(self) -> bool:
-        """Whether T5's learned bias of distance is added to the scores."""
+        """True if T5's learned distance bias is added to the scores."""
         return self.position == "relative" or self.relative_bias
 
     @property
     def runs_in_steps(self) -> bool:
-        """Whether self-attention is more than the fused kernel computes, so that it runs in the textbook's steps."""
+        """True if the fused kernel does not support the self-attention, which then runs step by step."""
         return self.score_softcap is not None or self.sinks
 
     def turns(self, layer: int) -> bool:
-        """Whether this layer turns its queries and keys by rotary angles."""
+        """True if this layer rotates its queries and keys."""
         return self.position == "rotary" and layer not in self.unturned_layers
 
     @property
     def expert_layers(self) -> dict[str, tuple[int, ...]]:
-        """The layers of each stack whose MLP is a mixture of experts; a stack without one is left out."""
+        """The layers with a mixture of experts, for each stack that has any."""
         found = {str(stack): tuple(layer for layer in range(n) if self.has_experts(layer)) for stack, n in self.stacks}
         return {stack: layers for stack, layers in found.items() if layers}
 
     def has_experts(self, layer: int) -> bool:
-        """Whether the MLP of this layer is a mixture of experts."""
+        """True if the MLP of this layer is a mixture of experts."""
         return self.n_experts > 0 and layer not in self.dense_layers
 
     def is_windowed(self, layer: int) -> bool:
-        """Whether this layer looks through the sliding window."""
+        """True if this layer has the sliding window."""
         return self.window is not None and (self.windowed_layers is None or layer in self.windowed_layers)
 
     def n_windowed(self, n_layers: int) -> int:
-        """How many of the first `n_layers` layers look through the sliding window. Takes as long for any number of layers."""
+        """Number of layers with the sliding window among the first `n_layers`. The time does not depend on `n_layers`."""
         if self.window is None:
             return 0
         if self.windowed_layers is None:

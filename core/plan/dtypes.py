@@ -7,6 +7,7 @@ the GGUF types are those of ggml (ggml/src/ggml-common.h). core.plan.weights cho
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from ..device import dtype_name
 from ..errors import ConfigError
@@ -125,6 +126,12 @@ def spelled(dtype: object, known: object) -> str:
     """The canonical name of a format: GGUF types may be given in lower case."""
     name = dtype_name(dtype)
     return name if name in known else name.upper()  # type: ignore[operator]
+
+
+def check_choice(name: str, value: object, allowed: object) -> None:
+    """Raises ConfigError unless the value is one of those of a Literal type."""
+    if value not in get_args(allowed):
+        raise ConfigError(f"{name} ({value!r}) must be one of {_listed(get_args(allowed))}")
 
 
 def check_lengths(kind: str, *, batch: int, source_len: int, target_len: int) -> None:

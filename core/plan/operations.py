@@ -15,7 +15,7 @@ from ..model.config import ModelConfig
 from .dtypes import FLOAT, cache_format
 from .parameters import norm
 from .weights import StoredWeights, distances, projections, stored_weights
-from .workload import Attention, Workload, as_workload
+from .workload import Workload, as_workload
 
 
 @dataclass(frozen=True)
@@ -76,34 +76,32 @@ def _forward(config: ModelConfig, work: Workload, positions: int) -> tuple[Opera
 
 
 def decode(
-    config: ModelConfig,
-    *,
-    batch: int = 1,
-    cached: int,
-    memory_len: int = 0,
-    dtype: object = "float16",
-    weight_dtype: object = None,
-    kv_dtype: object = None,
-    attention: Attention = "flash",
+    config: ModelConfig, *, batch: int = 1, cached: int, memory_len: int = 0, dtype: object = "float16", **options: Any
 ) -> tuple[Operation, ...]:
     """One new token for each text, which attends to `cached` tokens, itself included. Empty for encoders.
 
-    Raises ConfigError as prefill does.
+    `options` are the fields weight_dtype, kv_dtype and attention of a Workload. Raises ConfigError as prefill does.
     """
     if not config.n_decoder_layers:
         return ()
-    work = Workload(
-        batch=batch,
-        source_len=cached,
-        target_len=memory_len,
-        dtype=dtype,
-        attention=attention,
-        weight_dtype=weight_dtype,
-        kv_dtype=kv_dtype,
-    )
+    work = Workload(batch=batch, source_len=cached, target_len=memory_len, dtype=dtype, **options)
     work.check(config)
     rows = _Rows(config, work)
     return (*rows.all_of("decoder", 1, n_key=cached, memory_len=memory_len, cached=True), *rows.head(batch))
+
+
+def next_token(config: ModelConfig, work: Workload) -> tuple[Operation, ...]:
+    """decode() at the end of a workload."""
+    return decode(
+        config,
+        batch=work.batch,
+        cached=work.last_len,
+        memory_len=work.memory_len(config),
+        dtype=work.dtype,
+        weight_dtype=work.weight_dtype,
+        kv_dtype=work.kv_dtype,
+        attention=work.attention,
+    )
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from ..model.transformer import Transformer, cast
 from .dtypes import check_activations, check_lengths
 from .live_bytes import LiveBytes
 from .ways import request_eager
-from .workload import Workload
+from .workload import Workload, as_workload
 
 
 @dataclass(frozen=True)
@@ -81,33 +81,27 @@ class TracedRun:
 
 def trace_shapes(
     config: ModelConfig,
+    workload: Workload | None = None,
     *,
-    batch: int = 1,
-    source_len: int,
-    target_len: int = 0,
-    dtype: object = "float32",
-    training: bool = False,
     path: Literal["fused", "spelled_out"] = "spelled_out",
-    padded: bool = False,
     loss: bool = True,
+    **options: Any,
 ) -> TracedRun:
-    """Run Transformer(config) without data, whatever its size. On the path "spelled_out" scores and weights are separate steps.
+    """Run Transformer(config) without data on a workload, or on one whose fields `options` name.
 
-    With `training`, the saved tensors of autograd are listed, and `loss` adds cross-entropy and the backward pass to the FLOPs and
+    On the path "spelled_out" scores and weights are separate steps. With `training`, the saved tensors of autograd are listed, and `loss` adds cross-entropy and the backward pass to the FLOPs and
     the peak. Raises ConfigError for lengths below 1.
     """
-    check_lengths(config.kind, batch=batch, source_len=source_len, target_len=target_len)
-    check_activations(dtype)
+    work = as_workload(workload, options)
+    check_lengths(config.kind, batch=work.batch, source_len=work.source_len, target_len=work.target_len)
+    check_activations(work.dtype)
     if config.n_experts:
         raise ConfigError(
             "The steps of a mixture of experts depend on what its router chooses, so that they are not traced on nothing. Run a text."
         )
-    work = Workload(batch=batch, source_len=source_len, target_len=target_len, training=training, padded=padded)
-    model_dtype = getattr(torch, dtype_name(dtype))
-    with ExitStack() as contexts:
-        fused = path == "fused"
-        contexts.enter_context(FakeTensorMode() if fused else torch.device("meta"))
-        model = cast(Transformer(config), model_dtype).eval()
+    fused = path == "fused"
+    with FakeTensorMode() if fused else torch.device("meta"):
+        model = cast(Transformer(config), getattr(torch, dtype_name(work.dtype))).eval()
         return _run(model, work, fused=fused, loss=loss)
 
 
