@@ -13,7 +13,7 @@ from torch import Tensor
 from ..model.hooks import Hook
 from ..model.rules import ScoreRule
 from ..model.transformer import Transformer
-from .edit import Edit, attentions_of, check_head
+from .edit import Edit, attentions_of, check_head, rule_hooks
 from .fields import AnyLayer, AnySite, AnyStack, Number, OneHead, OneLayer, OneSite, OneStack, Word
 
 
@@ -84,8 +84,7 @@ class NoScale(Edit, word="noscale"):
     site: AnySite = None
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        names = attentions_of(model, self.stack, self.layer, self.site)
-        return {f"{name}.hook_rule": lambda rule: replace(rule, scale=1.0) for name in names}
+        return rule_hooks(self, model, lambda rule: replace(rule, scale=1.0))
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,10 +97,7 @@ class Temperature(Edit, word="temperature"):
     site: AnySite = None
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        def change(rule: ScoreRule) -> ScoreRule:
-            return replace(rule, temperature=rule.temperature * self.value)
-
-        return {f"{name}.hook_rule": change for name in attentions_of(model, self.stack, self.layer, self.site)}
+        return rule_hooks(self, model, lambda rule: replace(rule, temperature=rule.temperature * self.value))
 
 
 def _of_head(head: int, change: Callable[[Tensor], Tensor]) -> Hook:

@@ -11,7 +11,7 @@ from ..model.hooks import Hook
 from ..model.mask_edits import Cells, Region, Spans
 from ..model.rules import MaskRule
 from ..model.transformer import Transformer
-from .edit import Edit, Paint, attentions_of, check_head, one_stack_of
+from .edit import Edit, Paint, attentions_of, check_head, one_stack_of, rule_hooks
 from .fields import AnyHead, AnyLayer, AnySite, AnyStack, Distances, Number, OneSite, Several, SingleCells, Whole, Word
 
 HIDES: Word = Word({"forbid": False, "allow": True})
@@ -58,8 +58,7 @@ class EditMask(Edit, word="mask"):
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         check_head(model, self.head)
-        paint = Paint((self.region,), model.config.n_heads)
-        return {f"{name}.hook_rule": paint for name in attentions_of(model, self.stack, self.layer, self.site)}
+        return rule_hooks(self, model, Paint((self.region,), model.config.n_heads))
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,8 +158,7 @@ class DropPadding(Edit, word="nopadding"):
     site: AnySite = None
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        names = attentions_of(model, self.stack, self.layer, self.site)
-        return _mask_hooks(names, lambda mask: replace(mask, keep=None))
+        return rule_hooks(self, model, lambda rule: replace(rule, mask=replace(rule.mask, keep=None)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,8 +174,7 @@ class MaskAfterSoftmax(Edit, word="aftersoftmax"):
         return True  # hidden keys take part in the softmax
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        names = attentions_of(model, self.stack, self.layer, self.site)
-        return {f"{name}.hook_rule": lambda rule: replace(rule, after=True) for name in names}
+        return rule_hooks(self, model, lambda rule: replace(rule, after=True))
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,8 +191,7 @@ class MaskFill(Edit, word="fill"):
         return True  # finite hidden scores have weights
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        names = attentions_of(model, self.stack, self.layer, self.site)
-        return {f"{name}.hook_rule": lambda rule: replace(rule, fill=self.value) for name in names}
+        return rule_hooks(self, model, lambda rule: replace(rule, fill=self.value))
 
 
 def _order_hooks(

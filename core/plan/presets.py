@@ -83,7 +83,6 @@ _LESSON_ENCODER = ModelConfig(
     head="none",
 )
 
-_LESSON_SOURCE = "six layers of 512, Pre-LN, GELU, as lectures count it"
 # A textbook encoder class in its five sizes: sinusoids, Pre-LN, attention without biases.
 LESSON_CLASS: dict[str, ModelConfig] = {
     title: ModelConfig(
@@ -123,14 +122,13 @@ _T5_SMALL = ModelConfig(
     out_bias=False,
     mlp_bias=False,
 )
-_LLAMA_31 = "Grattafiori et al. 2024, table 3"
 # id, title, published count, source, vocab_size, n_ctx, d_model, n_heads, n_kv_heads, d_ff, n_decoder_layers, rotary_base, other fields
 _LLAMAS: tuple[tuple[Any, ...], ...] = (
     ("llama-2-7b", "Llama 2 7B", "6.7 B", "Touvron et al. 2023", 32_000, 4096, 4096, 32, 32, 11_008, 32, 10_000.0, {}),
     ("llama-3-8b", "Llama 3 8B", "8 B", "model card of Llama 3", 128_256, 8192, 4096, 32, 8, 14_336, 32, 500_000.0, {}),
-    ("llama-3.1-8b", "Llama 3.1 8B", "8 B", _LLAMA_31, 128_256, 131_072, 4096, 32, 8, 14_336, 32, 500_000.0, {}),
-    ("llama-3.1-70b", "Llama 3.1 70B", "70.6 B", _LLAMA_31, 128_256, 131_072, 8192, 64, 8, 28_672, 80, 500_000.0, {}),
-    ("llama-3.1-405b", "Llama 3.1 405B", "405 B", _LLAMA_31, 128_256, 131_072, 16_384, 128, 8, 53_248, 126, 500_000.0, {}),
+    ("llama-3.1-8b", "Llama 3.1 8B", "8 B", "Grattafiori et al. 2024, table 3", 128_256, 131_072, 4096, 32, 8, 14_336, 32, 500_000.0, {}),
+    ("llama-3.1-70b", "Llama 3.1 70B", "70.6 B", "Grattafiori et al. 2024, table 3", 128_256, 131_072, 8192, 64, 8, 28_672, 80, 500_000.0, {}),
+    ("llama-3.1-405b", "Llama 3.1 405B", "405 B", "Grattafiori et al. 2024, table 3", 128_256, 131_072, 16_384, 128, 8, 53_248, 126, 500_000.0, {}),
     ("mistral-7b", "Mistral 7B", "7.3 B", "Jiang et al. 2023, table 1", 32_000, 8192, 4096, 32, 8, 14_336, 32, 10_000.0, {"window": 4096}),
     ("smollm2-135m", "SmolLM2 135M", "135 M", "model card of SmolLM2-135M", 49_152, 8192, 576, 9, 3, 1536, 30, 100_000.0, {"tied": True}),
     ("qwen3-8b", "Qwen3 8B", "8.2 B", "model card of Qwen3-8B", 151_936, 40_960, 4096, 32, 8, 12_288, 36, 1_000_000.0, {"d_head": 128, "qk_norm": True}),
@@ -142,7 +140,13 @@ _GPT3 = "Brown et al. 2020, table 2.1"
 PRESETS: dict[str, Preset] = {
     preset.id: preset
     for preset in (
-        Preset("lesson-encoder", "A textbook encoder", _LESSON_ENCODER, "–", _LESSON_SOURCE),
+        Preset(
+            "lesson-encoder",
+            "A textbook encoder",
+            _LESSON_ENCODER,
+            "–",
+            "six layers of 512, Pre-LN, GELU, as lectures count it",
+        ),
         _vaswani("transformer-base", "Transformer base", "65 M", d_model=512, n_heads=8, d_ff=2048),
         _vaswani("transformer-big", "Transformer big", "213 M", d_model=1024, n_heads=16, d_ff=4096),
         _bert("bert-tiny", "BERT tiny", "4.4 M", d_model=128, n_heads=2, d_ff=512, n_encoder_layers=2),

@@ -76,8 +76,9 @@ def speed(config: ModelConfig, work: Workload, device: Device, cards: int = 1) -
         raise ConfigError(f"cards ({cards}) must be at least 1")
     if work.training:
         return _training(config, work, device, cards)
+    prefill_time = _timed(reading(config, work), device, cards)
     token_parts = tuple(writing(config, work))
-    prefill_time, token_time = _timed(reading(config, work), device, cards), _timed(token_parts, device, cards)
+    token_time = _timed(token_parts, device, cards)
     weights = sum(part.operation.times * part.operation.weights for part in token_parts if part.bytes)
     return Speed(
         prompt_seconds=prefill_time.seconds,
