@@ -216,19 +216,8 @@ def attentions_of(model: Transformer, stack: StackName | None, layer: int | None
     return found
 
 
-class _Selection(Protocol):
-    """An edit with fields that select attentions; None selects all."""
-
-    @property
-    def stack(self) -> StackName | None: ...
-    @property
-    def layer(self) -> int | None: ...
-    @property
-    def site(self) -> Site | None: ...
-
-
-def rule_hooks(edit: _Selection, model: Transformer, change: Callable[[ScoreRule], ScoreRule]) -> Mapping[str, Hook]:
-    """Hooks that change the rules of the attentions that an edit selects."""
+def rule_hooks(edit: Any, model: Transformer, change: Callable[[ScoreRule], ScoreRule]) -> Mapping[str, Hook]:
+    """Hooks that change the rules of the attentions that the fields stack, layer and site of an edit select."""
     return {f"{name}.hook_rule": change for name in attentions_of(model, edit.stack, edit.layer, edit.site)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -335,6 +335,15 @@ def _model_rules(*rules: _Rule[ModelConfig]) -> tuple[_Rule[ModelConfig], ...]:
     return rules
 
 
+def _rules_if(applies: Callable[[ModelConfig], object], *rules: _Rule[ModelConfig]) -> Iterator[_Rule[ModelConfig]]:
+    """Rules that hold only for configurations to which the condition applies."""
+
+    def guarded(is_broken: Callable[[ModelConfig], object]) -> Callable[[ModelConfig], object]:
+        return lambda c: applies(c) and is_broken(c)
+
+    return ((guarded(is_broken), sentence) for is_broken, sentence in rules)
+
+
 def _scaling_rules(*rules: _Rule[RotaryScaling]) -> tuple[_Rule[RotaryScaling], ...]:
     return rules
 
@@ -362,7 +371,12 @@ def _base_above_one(name: str) -> _Rule[ModelConfig]:
     def sentence(c: ModelConfig) -> str:
         return f"{name} ({getattr(c, name)}) must be above 1: frequencies are its powers"
 
-    return lambda c: c.position == "rotary" and getattr(c, name) is not None and getattr(c, name) <= 1, sentence
+    return lambda c: getattr(c, name) is not None and getattr(c, name) <= 1, sentence
+
+
+def _buckets_fit(config: ModelConfig) -> bool:
+    half = config.n_position_buckets // 2
+    return not config.n_position_buckets or 1 <= half < config.max_relative_distance - 1
 
 
 def _n_longrope_factors(config: ModelConfig) -> int | None:
@@ -429,31 +443,36 @@ _RULES = _model_rules(
             f"position_counts 'not_padding' is defined for encoders only (n_decoder_layers is {c.n_decoder_layers})"
         ),
     ),
-    # rotary and relative positions
-    _base_above_one("rotary_base"),
-    _base_above_one("rotary_base_windowed"),
-    (
-        lambda c: c.position == "rotary" and not 0 < c.rotary_fraction <= 1,
-        lambda c: f"rotary_fraction ({c.rotary_fraction}) must be above 0 and at most 1",
-    ),
-    (
-        lambda c: c.position == "rotary" and (c.d_rotary < 2 or c.d_rotary % 2),
-        lambda c: (
-            f"rotary positions turn pairs of features: d_head ({c.d_head}) × rotary_fraction ({c.rotary_fraction}) "
-            f"gives {c.d_rotary}, which must be even and at least 2"
+    *_rules_if(
+        lambda c: c.position == "rotary",
+        _base_above_one("rotary_base"),
+        _base_above_one("rotary_base_windowed"),
+        (
+            lambda c: not 0 < c.rotary_fraction <= 1,
+            lambda c: f"rotary_fraction ({c.rotary_fraction}) must be above 0 and at most 1",
+        ),
+        (
+            lambda c: c.d_rotary < 2 or c.d_rotary % 2,
+            lambda c: (
+                f"rotary positions turn pairs of features: d_head ({c.d_head}) × rotary_fraction ({c.rotary_fraction}) "
+                f"gives {c.d_rotary}, which must be even and at least 2"
+            ),
         ),
     ),
-    (
-        lambda c: c.has_relative_bias and (c.n_relative_buckets < 4 or c.n_relative_buckets % 2),
-        lambda c: f"n_relative_buckets ({c.n_relative_buckets}) must be even and at least 4",
-    ),
-    # Half of the buckets of a causal stack, and a quarter of a bidirectional one's, hold one exact distance each. The logarithmic
-    # rest needs distances above them.
-    (
-        lambda c: c.has_relative_bias and c.max_relative_distance <= c.n_relative_buckets // 2,
-        lambda c: (
-            f"max_relative_distance ({c.max_relative_distance}) must exceed n_relative_buckets / 2 "
-            f"({c.n_relative_buckets // 2})"
+    *_rules_if(
+        lambda c: c.has_relative_bias,
+        (
+            lambda c: c.n_relative_buckets < 4 or c.n_relative_buckets % 2,
+            lambda c: f"n_relative_buckets ({c.n_relative_buckets}) must be even and at least 4",
+        ),
+        # Half of the buckets of a causal stack, and a quarter of a bidirectional one's, hold one exact distance each. The
+        # logarithmic rest needs distances above them.
+        (
+            lambda c: c.max_relative_distance <= c.n_relative_buckets // 2,
+            lambda c: (
+                f"max_relative_distance ({c.max_relative_distance}) must exceed n_relative_buckets / 2 "
+                f"({c.n_relative_buckets // 2})"
+            ),
         ),
     ),
     # window and block
@@ -487,36 +506,35 @@ _RULES = _model_rules(
             f"{c.embed_width} for each token"
         ),
     ),
-    # mixture of experts
-    (
-        lambda c: c.n_experts and not 1 <= c.n_experts_per_token <= c.n_experts,
-        lambda c: f"n_experts_per_token ({c.n_experts_per_token}) must be from 1 to n_experts ({c.n_experts})",
-    ),
-    (
-        lambda c: c.n_experts and c.dense_layers and not c.d_dense,
-        lambda c: "dense_layers is given but d_dense is 0: say how wide their MLP is",
-    ),
-    (
-        lambda c: (
-            c.n_experts and (not 1 <= c.n_groups_per_token <= c.n_expert_groups or c.n_experts % c.n_expert_groups)
+    *_rules_if(
+        lambda c: c.n_experts,
+        (
+            lambda c: not 1 <= c.n_experts_per_token <= c.n_experts,
+            lambda c: f"n_experts_per_token ({c.n_experts_per_token}) must be from 1 to n_experts ({c.n_experts})",
         ),
-        lambda c: (
-            f"n_experts ({c.n_experts}) must divide into n_expert_groups ({c.n_expert_groups}), and a token chooses from 1 to "
-            f"all of them (n_groups_per_token is {c.n_groups_per_token})"
+        (
+            lambda c: c.dense_layers and not c.d_dense,
+            lambda c: "dense_layers is given but d_dense is 0: say how wide their MLP is",
+        ),
+        (
+            lambda c: not 1 <= c.n_groups_per_token <= c.n_expert_groups or c.n_experts % c.n_expert_groups,
+            lambda c: (
+                f"n_experts ({c.n_experts}) must divide into n_expert_groups ({c.n_expert_groups}), and a token chooses from 1 "
+                f"to all of them (n_groups_per_token is {c.n_groups_per_token})"
+            ),
+        ),
+        (
+            lambda c: c.n_groups_per_token * (c.n_experts // c.n_expert_groups) < c.n_experts_per_token,
+            lambda c: (
+                f"{c.n_groups_per_token} groups of {c.n_experts // c.n_expert_groups} experts hold fewer than "
+                f"n_experts_per_token ({c.n_experts_per_token})"
+            ),
+        ),
+        (
+            lambda c: c.router == "sparsemixer" and (c.n_experts_per_token != 2 or c.n_experts < 2),
+            lambda c: f"sparsemixer takes two experts for each token, not {c.n_experts_per_token}",
         ),
     ),
-    (
-        lambda c: c.n_experts and c.n_groups_per_token * (c.n_experts // c.n_expert_groups) < c.n_experts_per_token,
-        lambda c: (
-            f"{c.n_groups_per_token} groups of {c.n_experts // c.n_expert_groups} experts hold fewer than n_experts_per_token "
-            f"({c.n_experts_per_token})"
-        ),
-    ),
-    (
-        lambda c: c.n_experts and c.router == "sparsemixer" and (c.n_experts_per_token != 2 or c.n_experts < 2),
-        lambda c: f"sparsemixer takes two experts for each token, not {c.n_experts_per_token}",
-    ),
-    # attention
     (
         lambda c: c.query_growth_length < 1,
         lambda c: f"query_growth_length ({c.query_growth_length}) must be at least 1",
@@ -527,44 +545,41 @@ _RULES = _model_rules(
             f"longrope has {_n_longrope_factors(c)} short_factors for {c.d_rotary // 2} pairs of features that turn"
         ),
     ),
-    (
-        lambda c: (
-            c.position == "disentangled"
-            and (not c.position_terms or c.n_decoder_layers or c.n_kv_heads != c.n_heads or c.window is not None)
+    *_rules_if(
+        lambda c: c.position == "disentangled",
+        (
+            lambda c: not c.position_terms or c.n_decoder_layers or c.n_kv_heads != c.n_heads or c.window is not None,
+            lambda c: (
+                "disentangled attention is defined for encoders with position_terms, without a window and without shared keys"
+            ),
         ),
-        lambda c: (
-            "disentangled attention is defined for encoders with position_terms, without a window and without shared keys"
-        ),
-    ),
-    (
-        lambda c: (
-            c.position == "disentangled"
-            and (
-                (c.n_position_buckets and not 1 <= c.n_position_buckets // 2 < c.max_relative_distance - 1)
-                or c.distance_span < 1
-            )
-        ),
-        lambda c: (
-            f"disentangled attention needs max_relative_distance ({c.max_relative_distance}) of at least 1, and with "
-            f"n_position_buckets ({c.n_position_buckets}) at least 2 buckets and a distance beyond half of them"
+        (
+            lambda c: c.distance_span < 1 or not _buckets_fit(c),
+            lambda c: (
+                f"disentangled attention needs max_relative_distance ({c.max_relative_distance}) of at least 1, and with "
+                f"n_position_buckets ({c.n_position_buckets}) at least 2 buckets and a distance beyond half of them"
+            ),
         ),
     ),
-    (
-        lambda c: c.kv_rank and (c.kind != "decoder" or c.position != "rotary" or c.qk_norm or c.unturned_layers),
-        lambda c: (
-            "multi-head latent attention (kv_rank) is defined for decoders with rotary positions and without qk_norm"
+    *_rules_if(
+        lambda c: c.kv_rank,
+        (
+            lambda c: c.kind != "decoder" or c.position != "rotary" or c.qk_norm or c.unturned_layers,
+            lambda c: (
+                "multi-head latent attention (kv_rank) is defined for decoders with rotary positions and without qk_norm"
+            ),
         ),
-    ),
-    (
-        lambda c: c.kv_rank and c.n_kv_heads != c.n_heads,
-        lambda c: (
-            f"multi-head latent attention gives every head keys of its own: n_kv_heads ({c.n_kv_heads}) must be n_heads "
-            f"({c.n_heads})"
+        (
+            lambda c: c.n_kv_heads != c.n_heads,
+            lambda c: (
+                f"multi-head latent attention gives every head keys of its own: n_kv_heads ({c.n_kv_heads}) must be n_heads "
+                f"({c.n_heads})"
+            ),
         ),
-    ),
-    (
-        lambda c: c.kv_rank and c.d_rotary >= c.d_head,
-        lambda c: f"of a head's {c.d_head} features some must not turn (d_rotary is {c.d_rotary})",
+        (
+            lambda c: c.d_rotary >= c.d_head,
+            lambda c: f"of a head's {c.d_head} features some must not turn (d_rotary is {c.d_rotary})",
+        ),
     ),
     (
         lambda c: not c.kv_rank and (c.q_rank or c.d_v),

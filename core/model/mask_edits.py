@@ -163,7 +163,7 @@ Painted = Grid | Band | Singles
 
 
 def painted(regions: Sequence[Region], n_heads: int) -> tuple[Painted, ...]:
-    """The regions compiled to layers, of which later ones override earlier ones. Consecutive regions without bands become one Grid.
+    """The regions compiled to layers, in order: later ones override earlier ones. Consecutive regions without bands become one Grid.
 
     Raises TooLarge, with both numbers, if there are too many or their table would be too large.
     """

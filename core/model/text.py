@@ -311,14 +311,14 @@ def pad(batch: Sequence[Tokens], pad_id: int, pad_string: str, side: Literal["le
     """Pad every text to the length of the longest, on one side."""
     longest = max((len(tokens) for tokens in batch), default=0)
     fill = Tokens("", (pad_id,), (pad_string,), ((0, 0),), (None,), (None,), (True,), (0,), (True,))
-    return tuple(_filled(tokens, fill, longest - len(tokens), side) for tokens in batch)
-
-
-def _filled(tokens: Tokens, fill: Tokens, n: int, side: Literal["left", "right"]) -> Tokens:
-    columns = {f.name: getattr(tokens, f.name) for f in fields(Tokens) if f.name != "text"}
-    filler = {name: getattr(fill, name) * n for name in columns}
-    joined = {name: filler[name] + own if side == "left" else own + filler[name] for name, own in columns.items()}
-    return Tokens(text=tokens.text, **joined)
+    names = [field.name for field in fields(Tokens) if field.name != "text"]
+    padded = []
+    for tokens in batch:
+        n = longest - len(tokens)
+        columns = {name: (getattr(fill, name) * n, getattr(tokens, name)) for name in names}
+        joined = {name: a + b if side == "left" else b + a for name, (a, b) in columns.items()}
+        padded.append(Tokens(text=tokens.text, **joined))
+    return tuple(padded)
 
 
 def from_ids(tokenizer: Tokenizer | None, ids: Sequence[int]) -> Tokens:

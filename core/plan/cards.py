@@ -18,7 +18,7 @@ from typing import Literal
 from ..errors import ConfigError
 from ..model.config import ModelConfig
 from .adapters import adapter_numbers
-from .dtypes import BYTES, MIXES, check_choice, weight_format
+from .dtypes import MIXES, check_choice, weight_format
 from .parameters import parameters
 from .plan import Memory, memory_plan
 from .training import master_bytes, optimizer_bytes
@@ -41,7 +41,9 @@ def on_cards(config: ModelConfig, work: Workload, cards: int, split: Split = "ac
     part = parts[memories.index(best)]
     if split == "layers":
         best = _one_end(config, part, work, best)
-    return replace(best, weights=_mixed(config, part, work, cards, split)) if _is_mix(work) else best
+    if work.weight_dtype is not None and weight_format(work.weight_dtype) in MIXES:
+        return replace(best, weights=_mixed(config, part, work, cards, split))
+    return best
 
 
 def fullest(config: ModelConfig, cards: int, split: Split) -> tuple[ModelConfig, ...]:
@@ -144,13 +146,6 @@ def _one_end(config: ModelConfig, part: ModelConfig, work: Workload, memory: Mem
         masters=memory.masters - master_bytes(numbers, work.by),
         optimizer=memory.optimizer - optimizer_bytes(numbers, work.optimizer),
     )
-
-
-def _is_mix(work: Workload) -> bool:
-    if work.weight_dtype is None:
-        return False
-    name = weight_format(work.weight_dtype)
-    return name in MIXES and name not in BYTES
 
 
 def _mixed(config: ModelConfig, part: ModelConfig, work: Workload, cards: int, split: Split) -> int:

@@ -10,7 +10,7 @@ from ..model.config import ModelConfig
 
 @dataclass(frozen=True)
 class Preset:
-    """A known model. `published` is the parameter count in the words of its authors, of which `more` are not in core.model."""
+    """A known model. `published` is the parameter count in the words of its authors. It includes `more` parameters not in core.model."""
 
     id: str
     title: str

@@ -84,7 +84,7 @@ class Verdict:
                   (one more token may then fit, but cannot run)
     unlimited     True if a longer text takes only the memory of its ids: every layer has a window and prefill is chunked
     chats         the largest batch of texts of this length that fits; 0 if not even one does
-    offers        if the set-up fits, larger ones that fit as well; otherwise at most four changes, each of which is sufficient
+    offers        if the set-up fits, larger ones that fit as well; otherwise at most four changes, each sufficient
     """
 
     set_up: SetUp
@@ -168,7 +168,8 @@ def verdict(set_up: SetUp) -> Verdict:
     most = LONGEST if ceiling is None else min(ceiling, LONGEST)
     longest = largest_within(budget, of_length, most, work.source_len)
     longest_bytes, next_bytes = of_length(longest) if longest else 0, of_length(longest + 1)
-    every = bool(longest) and ceiling is None and _windowed(set_up.config)
+    n_layers = set_up.config.n_decoder_layers
+    every = bool(longest) and ceiling is None and 0 < n_layers == set_up.config.n_windowed(n_layers)
     at = Verdict(
         set_up=set_up,
         need=memory,
@@ -194,10 +195,6 @@ def _lost(memory: Memory, fragments: int) -> int:
 
 def _with(set_up: SetUp, **changes: Any) -> SetUp:
     return replace(set_up, work=replace(set_up.work, **changes))
-
-
-def _windowed(config: ModelConfig) -> bool:
-    return config.n_decoder_layers > 0 and config.n_windowed(config.n_decoder_layers) == config.n_decoder_layers
 
 
 def _room(at: Verdict) -> Iterator[Offer]:

@@ -195,7 +195,7 @@ def stored_weights(config: ModelConfig, *, dtype: object, weight_dtype: object =
     Raises ConfigError for unknown formats, and for llama.cpp's mixes of models for which they have other rules.
     """
     name = weight_format(weight_dtype or dtype)
-    if name in MIXES and name not in BYTES and (config.n_experts or config.kv_rank):
+    if name in MIXES and (config.n_experts or config.kv_rank):
         raise ConfigError(
             f"weight_dtype {name!r} is not counted for a mixture of experts or multi-head latent attention: llama.cpp's mixes have "
             f"rules of their own for them. Choose one of {', '.join((*BYTES, *LAYERS_ALONE))}."
