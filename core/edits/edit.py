@@ -200,20 +200,20 @@ def attentions_of(model: Transformer, stack: StackName | None, layer: int | None
     """The module paths of the selected attentions. Raises InterventionError if there are none."""
     n_layers: dict[str, int] = dict(model.config.stacks)
     crossed = model.encoder is not None
-    found = [
+    attentions = [
         f"{name}.blocks.{i}.{its_site}"
         for name in stacks_of(model, stack)
         for i in range(n_layers[name])
         for its_site in ("attn", *(["cross_attn"] if name == "decoder" and crossed else []))
         if layer in (None, i) and site in (None, its_site)
     ]
-    if not found:
+    if not attentions:
         layers = ", ".join(f"{name} layers 0 to {n - 1}" for name, n in model.config.stacks)
         raise InterventionError(
             f"There is no {site or 'attention'} in {stack or 'any'} layer {'' if layer is None else layer}; "
             f"this model has {layers}."
         )
-    return found
+    return attentions
 
 
 def rule_hooks(edit: Any, model: Transformer, change: Callable[[ScoreRule], ScoreRule]) -> Mapping[str, Hook]:

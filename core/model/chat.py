@@ -271,12 +271,12 @@ def _aligned(text: str, marked: str, contents: list[str]) -> list[_Piece] | None
     if any(number >= len(contents) for number in numbers):
         return None
     pieces: list[_Piece] = []
-    at = there = 0
+    at = marked_at = 0  # positions in the text and in the marked rendering
     for i, literal in enumerate(literals):
         if not text.startswith(literal, at):
             return None
-        pieces.append(_Piece(at, at + len(literal), there, None))
-        at, there = at + len(literal), there + len(literal)
+        pieces.append(_Piece(at, at + len(literal), marked_at, None))
+        at, marked_at = at + len(literal), marked_at + len(literal)
         if i == len(numbers):
             break
         content = contents[numbers[i]]
@@ -285,8 +285,8 @@ def _aligned(text: str, marked: str, contents: list[str]) -> list[_Piece] | None
         own = next((f for f in forms if text.startswith(f, at) and text.startswith(follows, at + len(f))), None)
         if own is None:
             return None
-        pieces.append(_Piece(at, at + len(own), there, numbers[i]))
-        at, there = at + len(own), there + len(f"{OPENS}{numbers[i]}{CLOSES}")
+        pieces.append(_Piece(at, at + len(own), marked_at, numbers[i]))
+        at, marked_at = at + len(own), marked_at + len(f"{OPENS}{numbers[i]}{CLOSES}")
     return pieces if at == len(text) else None
 
 
@@ -309,7 +309,7 @@ def _borders(marked: str, numbered: list[dict[str, Any]], rendered: Rendered, pr
 
     Some templates append the end-of-text token to every conversation; it is not compared.
     """
-    found = {}
+    borders = {}
     for turn in range(1, len(numbered) + 1):
         if turn == len(numbered) and not prompt:
             break
@@ -317,8 +317,8 @@ def _borders(marked: str, numbered: list[dict[str, Any]], rendered: Rendered, pr
         if before and not marked.startswith(before):
             before = before.removesuffix(eos)
         if before:
-            found[turn] = _common_prefix(marked, before)
-    return found
+            borders[turn] = _common_prefix(marked, before)
+    return borders
 
 
 def _common_prefix(one: str, other: str) -> int:
@@ -335,33 +335,33 @@ def _own_system(
     """
     if roles[0] == SYSTEM:
         return None
-    given = {"role": SYSTEM, "content": f"{OPENS}{OPENS}{CLOSES}{CLOSES}"}
-    known = _try_render(rendered, [given, *numbered])
-    before, mark, after = (known or "").partition(given["content"])
-    if not mark or given["content"] in after or not (marked.startswith(before) and marked.endswith(after)):
+    system = {"role": SYSTEM, "content": f"{OPENS}{OPENS}{CLOSES}{CLOSES}"}
+    with_system = _try_render(rendered, [system, *numbered])
+    before, mark, after = (with_system or "").partition(system["content"])
+    if not mark or system["content"] in after or not (marked.startswith(before) and marked.endswith(after)):
         return None
     end = len(marked) - len(after)
     if end < len(before) or HELD.search(marked[:end]):
         return None
-    alone = _try_render(rendered, [given], False) or ""
-    shared = _common_prefix(known or "", alone) - len(before) - len(mark)
-    found = end + max(0, shared)
+    system_only = _try_render(rendered, [system], False) or ""
+    shared = _common_prefix(with_system or "", system_only) - len(before) - len(mark)
+    own_end = end + max(0, shared)
     first = HELD.search(marked)
-    matches = (first is None or found <= first.start()) and text.startswith(marked[:found])
-    return found if matches else None
+    matches = (first is None or own_end <= first.start()) and text.startswith(marked[:own_end])
+    return own_end if matches else None
 
 
 def _tidied(spans: list[Span], outside: int) -> tuple[Span, ...]:
     """The spans in order, without overlaps and empty ones. The first `outside` characters belong to no turn."""
-    found = [Span(0, outside, "", True)] if outside else []
+    tidied = [Span(0, outside, "", True)] if outside else []
     at = outside
     for span in spans:
         start = max(at, span.start)
         if start >= span.end:
             continue
-        if found and span.from_template and found[-1].from_template and found[-1].role == span.role:
-            found[-1] = replace(found[-1], end=span.end)
+        if tidied and span.from_template and tidied[-1].from_template and tidied[-1].role == span.role:
+            tidied[-1] = replace(tidied[-1], end=span.end)
         else:
-            found.append(replace(span, start=start))
+            tidied.append(replace(span, start=start))
         at = span.end
-    return tuple(found)
+    return tuple(tidied)

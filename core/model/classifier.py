@@ -38,7 +38,7 @@ class ClassNames:
     reads: Reads = "first"
 
     def probabilities(self, logits: Tensor) -> Tensor | None:
-        """Of logits [..., class]; None for a regression, whose numbers are no logits."""
+        """Probabilities for logits [..., class]; None for a regression."""
         if self.kind == "numbers":
             return None
         return logits.softmax(-1) if self.kind == "one" else logits.sigmoid()

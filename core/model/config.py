@@ -286,8 +286,8 @@ class ModelConfig:
     @property
     def expert_layers(self) -> dict[str, tuple[int, ...]]:
         """The layers with a mixture of experts, for each stack that has any."""
-        found = {str(stack): tuple(layer for layer in range(n) if self.has_experts(layer)) for stack, n in self.stacks}
-        return {stack: layers for stack, layers in found.items() if layers}
+        experts = {str(stack): tuple(i for i in range(n) if self.has_experts(i)) for stack, n in self.stacks}
+        return {stack: layers for stack, layers in experts.items() if layers}
 
     def has_experts(self, layer: int) -> bool:
         """True if the MLP of this layer is a mixture of experts."""

@@ -112,7 +112,7 @@ class Work:
                 raise _TooMuch(f"It puts lists into lists more than {DEEPEST} deep.")
         return size, depth
 
-    def made(self, value: Any) -> Any:
+    def checked(self, value: Any) -> Any:
         """The value, if its size is allowed. An iterator becomes a list."""
         if isinstance(value, Iterator) and not isinstance(value, LoopContext):
             value = list(value)
@@ -160,7 +160,7 @@ def _work(context: Context) -> Work:
 @pass_context
 def _made(context: Context, value: Any) -> Any:
     """Filter around every list, dictionary and slice of a template."""
-    return _work(context).made(value)
+    return _work(context).checked(value)
 
 
 @pass_context
@@ -184,7 +184,7 @@ def _joined(context: Context, parts: list[Any]) -> str:
     """Filter that replaces the operator ~."""
     work = _work(context)
     work.weigh(parts)
-    return work.made("".join(map(str, parts)))
+    return work.checked("".join(map(str, parts)))
 
 
 @pass_context
@@ -192,7 +192,7 @@ def _written(context: Context, value: Any) -> Any:
     """Finalizer of every value that is inserted into the text."""
     work = _work(context)
     work.spend(STEP)
-    return work.made(value)
+    return work.checked(value)
 
 
 class _Counted(NodeTransformer):
@@ -254,8 +254,7 @@ class _Generation(Extension):
     def parse(self, parser: Any) -> nodes.Node:
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        made = nodes.Filter(None, "\0made", [], [], None, None)
-        return nodes.FilterBlock(body, made, lineno=line)
+        return nodes.FilterBlock(body, nodes.Filter(None, "\0made", [], [], None, None), lineno=line)
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
@@ -278,7 +277,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 raise _TooMuch("It asks for a whole number of more than a thousand digits.")
         elif operator == "%" and isinstance(left, str):
             work.admit_format(left, right)
-        return work.made(super().call_binop(context, operator, left, right))
+        return work.checked(super().call_binop(context, operator, left, right))
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         work = _work(__context)
@@ -296,7 +295,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 raise SecurityError(f"the method {name}() of a {type(owner).__name__}")
             if isinstance(owner, str):
                 work.admit_call(name, owner, [*args, *kwargs.values()])
-        return work.made(super().call(__context, __obj, *args, **kwargs))
+        return work.checked(super().call(__context, __obj, *args, **kwargs))
 
 
 def _counting(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
@@ -314,7 +313,7 @@ def _counting(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
             _PassArg.eval_context: (context.eval_ctx,),
             _PassArg.environment: (context.environment,),
         }
-        return work.made(own(*first.get(passed, ()), value, *args, **kwargs))
+        return work.checked(own(*first.get(passed, ()), value, *args, **kwargs))
 
     return counted
 
@@ -423,19 +422,19 @@ class _Dict:
 
 
 def _environment() -> _Sandbox:
-    made = _Sandbox(
+    sandbox = _Sandbox(
         trim_blocks=True,
         lstrip_blocks=True,
         optimized=False,  # constants would be computed before counting starts
         extensions=[_Generation, LoopControlExtension],
         finalize=_written,
     )
-    own = {name: made.filters[name] for name in FILTERS.split()} | {"tojson": _tojson}
+    own = {name: sandbox.filters[name] for name in FILTERS.split()} | {"tojson": _tojson}
     marks = {"\0made": _made, "\0each": _each, "\0joined": _joined, "\0turn": _turn}
-    made.filters = {name: _counting(name, its) for name, its in own.items()} | marks
-    made.tests = {name: _counting(name, its) for name, its in made.tests.items()}
+    sandbox.filters = {name: _counting(name, its) for name, its in own.items()} | marks
+    sandbox.tests = {name: _counting(name, its) for name, its in sandbox.tests.items()}
     names: dict[str, Any] = {
-        "range": made.globals["range"],
+        "range": sandbox.globals["range"],
         "dict": _Dict(),
         "cycler": Cycler,
         "joiner": Joiner,
@@ -443,8 +442,8 @@ def _environment() -> _Sandbox:
         "raise_exception": _raise,
         "strftime_now": _strftime_now,
     }
-    made.globals = names
-    return made
+    sandbox.globals = names
+    return sandbox
 
 
 _SANDBOX = _environment()

@@ -81,8 +81,8 @@ def _chunk_attention(whole: StackPass, chunk: StackPass) -> dict[str, int]:
         if window is not None:
             block = min(block, max(window, WINDOW_ROWS))
         keys = whole.n if window is None else min(whole.n, block + window - 1)
-        made = INT * (2 * block + keys) + whole._block(block * keys, biased=biased, windowed=window is not None)
-        widest = max(widest, z + made)
+        mask = INT * (2 * block + keys) + whole._block(block * keys, biased=biased, windowed=window is not None)
+        widest = max(widest, z + mask)
     before = chunk._around() + chunk._residual(0) + chunk._normed() + projected
     return {
         "softmax and sum": before + widest,

@@ -258,12 +258,11 @@ class _Rows:
         if self.work.attention in ("efficient", "flash") and not (counts.own and config.runs_in_steps):
             formula = "4 · batch · heads · queries · keys · d_head"
             flops, useful = product + summed, useful + useful_sum
-            return [self._row(f"{name} fused", q_bytes + 2 * kv_bytes, q_bytes, formula, flops=flops, useful=useful)]
+            fused = self._row(f"{name} fused", q_bytes + 2 * kv_bytes, q_bytes, formula, flops=flops)
+            return [replace(fused, useful_flops=useful)]
         formula, map_bytes = "2 · batch · heads · queries · keys · d_head", cells * self.by
-        rows = [
-            self._row(f"{name} scores", q_bytes + kv_bytes, map_bytes, formula, flops=product, useful=useful),
-            self._move(f"{name} scale", cells, 1, "÷ √d_head"),
-        ]
+        scores = self._row(f"{name} scores", q_bytes + kv_bytes, map_bytes, formula, flops=product)
+        rows = [replace(scores, useful_flops=useful), self._move(f"{name} scale", cells, 1, "÷ √d_head")]
         if counts.own and config.score_softcap is not None:
             rows.append(self._move(f"{name} soft-cap", cells, 1, "c · tanh(x / c)"))
         if counts.own and (config.position in ("alibi", "disentangled") or config.has_relative_bias):
@@ -272,8 +271,8 @@ class _Rows:
         if counts.masked:  # one byte a cell
             rows.append(self._row(f"{name} mask", map_bytes + n * n_key, map_bytes, "−∞ where hidden"))
         rows.append(self._move(f"{name} softmax", cells, 1, "about 5 operations a cell"))
-        reads = map_bytes + kv_bytes
-        return [*rows, self._row(f"{name} weights × v", reads, q_bytes, formula, flops=summed, useful=useful_sum)]
+        weighted = self._row(f"{name} weights × v", map_bytes + kv_bytes, q_bytes, formula, flops=summed)
+        return [*rows, replace(weighted, useful_flops=useful_sum)]
 
     def _inner_norms(self, name: str, tokens: int, computed: int) -> list[Operation]:
         """The norms inside an attention, over `computed` keys: (name, rows, width) of each."""
@@ -335,19 +334,8 @@ class _Rows:
         """An elementwise operation with `reads` inputs and one output: memory traffic and no product."""
         return self._row(name, reads * numbers * self.by, numbers * self.by, formula)
 
-    def _row(
-        self,
-        name: str,
-        reads: int,
-        writes: int,
-        formula: str,
-        *,
-        flops: int = 0,
-        useful: int | None = None,
-        weights: int = 0,
-    ) -> Operation:
-        useful = flops if useful is None else useful
-        return Operation(self.stack, name, self.times, flops, useful, reads, writes, weights, formula)
+    def _row(self, name: str, reads: int, writes: int, formula: str, *, flops: int = 0, weights: int = 0) -> Operation:
+        return Operation(self.stack, name, self.times, flops, flops, reads, writes, weights, formula)
 
 
 def layer_kinds(config: ModelConfig, n_layers: int, *, narrow: bool) -> Iterator[tuple[bool, bool, int]]:

@@ -52,7 +52,7 @@ def on_card(device: Device | str, cards: int = 1) -> Place:
     """One or several GPUs of a kind, by the Device or its name. Raises ConfigError for an unknown name."""
     known = device_named(device) if isinstance(device, str) else device
     if known is None:
-        raise ConfigError(f"there is no card {device!r} here: choose one of {', '.join(one.name for one in DEVICES)}")
+        raise ConfigError(f"there is no card {device!r} here: choose one of {', '.join(item.name for item in DEVICES)}")
     return Place(
         known.name, known.mebibytes * MiB, known.kept_mebibytes * MiB, known.context_mebibytes * MiB, cards, known
     )

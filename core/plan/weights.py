@@ -115,27 +115,29 @@ def matrices(config: ModelConfig) -> Iterator[Matrix]:
     d = config.d_model
     yield Matrix("", "token", 0, 1, config.vocab_size, config.embed_width)
     for stack, n_layers in config.stacks:
-        crosses = stack == "decoder" and config.kind == "encoder-decoder"
         if config.embed_width != d:
             yield Matrix(stack, "embed project", 0, n_layers, d, config.embed_width)
         for layer, times in [(0, 1)] if config.shared_layers else _alike(n_layers, config.dense_layers):
-            of = {"layer": layer, "n_layers": n_layers, "times": times}
-
-            def one(name: str, rows: int, width: int, stack: str = stack, of: dict[str, int] = of) -> Matrix:
-                return Matrix(stack, name, rows=rows, width=width, **of)
-
-            for name in ("attn", "cross attn")[: 2 if crosses else 1]:
-                for letter, rows, width in projections(config):
-                    yield one(f"{name} {letter}", rows, width)
-            if config.own_distance_projections:
-                for term in config.position_terms:
-                    yield one(f"attn {distances(term, own=True)}", config.n_heads * config.d_head, d)
-            for name, rows, width, many in mlp_matrices(config, layer):
-                yield replace(one(name, rows, width), times=times * many)
+            for matrix in _layer_matrices(config, stack, layer, n_layers):
+                yield replace(matrix, times=times * matrix.times)
     if config.head == "mlm":
         yield Matrix("", "head dense", 0, 1, config.unembed_width, d)
     if config.head != "none" and not config.tied:
         yield Matrix("", "unembed", 0, 1, config.vocab_size, config.unembed_width)
+
+
+def _layer_matrices(config: ModelConfig, stack: str, layer: int, n_layers: int) -> Iterator[Matrix]:
+    crosses = stack == "decoder" and config.kind == "encoder-decoder"
+    shapes = [
+        (f"{name} {letter}", rows, width, 1)
+        for name in (("attn", "cross attn") if crosses else ("attn",))
+        for letter, rows, width in projections(config)
+    ]
+    if config.own_distance_projections:
+        q = config.n_heads * config.d_head
+        shapes += [(f"attn {distances(term, own=True)}", q, config.d_model, 1) for term in config.position_terms]
+    for name, rows, width, times in (*shapes, *mlp_matrices(config, layer)):
+        yield Matrix(stack, name, layer, n_layers, rows, width, times)
 
 
 def projections(config: ModelConfig) -> Iterator[tuple[str, int, int]]:
@@ -210,23 +212,14 @@ def layer_bytes(config: ModelConfig, by: int, name: str) -> dict[str, tuple[int,
     The layers differ in a mix. The time is proportional to the depth of the model.
     """
     other = _unquantized_bytes(by, name)
-    sizes_of: dict[str, tuple[int, ...]] = {}
-    for stack, n_layers in config.stacks:
-        names = ("attn", "cross attn") if stack == "decoder" and config.kind == "encoder-decoder" else ("attn",)
-        sizes: list[int] = []
-        for layer in range(n_layers):
-            shapes = [
-                (f"{one} {letter}", rows, width, 1) for one in names for letter, rows, width in projections(config)
-            ]
-            shapes += mlp_matrices(config, layer)
-            sizes.append(
-                sum(
-                    many * rows * _row(config, Matrix(stack, kind, layer, n_layers, rows, width), name, other)
-                    for kind, rows, width, many in shapes
-                )
-            )
-        sizes_of[stack] = tuple(sizes)
-    return sizes_of
+
+    def size(matrix: Matrix) -> int:
+        return matrix.times * matrix.rows * _row(config, matrix, name, other)
+
+    return {
+        stack: tuple(sum(map(size, _layer_matrices(config, stack, layer, n_layers))) for layer in range(n_layers))
+        for stack, n_layers in config.stacks
+    }
 
 
 def _unquantized_bytes(by: int, name: str) -> int:
@@ -240,9 +233,9 @@ def _stored(config: ModelConfig, by: int, name: str) -> StoredWeights:
     sums: dict[tuple[str, str], list[int]] = {}
     numbers = 0
     for matrix in matrices(config):
-        found = sums.setdefault((matrix.stack, matrix.name), [0, 0])
-        found[0] += matrix.times * matrix.rows * _row(config, matrix, name, other)
-        found[1] += matrix.times
+        bytes_and_times = sums.setdefault((matrix.stack, matrix.name), [0, 0])
+        bytes_and_times[0] += matrix.times * matrix.rows * _row(config, matrix, name, other)
+        bytes_and_times[1] += matrix.times
         numbers += matrix.times * matrix.rows * matrix.width
     count = parameters(config).total
     # Tables of sinusoids are no parameters; RMS norms are in float32 where the others take fewer bits (core.model.dtype_of).
