@@ -21,8 +21,7 @@ from .memory import MiB
 from .model.config import ModelConfig
 from .plan import DEVICES, Device, Workload, longest_fit, on_card, plan
 from .plan.devices import device_named
-from .plan.dtypes import CACHE
-from .plan.weights import WEIGHT_FORMATS
+from .plan.dtypes import CACHE, WEIGHT_FORMATS
 from .read import report
 from .run.prompt import said_by_user
 from .run.trace import trace, trace_chat

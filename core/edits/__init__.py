@@ -1,4 +1,4 @@
-"""Edits of a run: frozen, hashable records that say what to change, the hooks that change it, and how a link carries them."""
+"""Edits of a run: frozen, hashable descriptions of changes, their hooks, and their text form for links."""
 
 from ..errors import InterventionError
 from .edit import KINDS, Edit, Intervention, hooks_of

@@ -1,4 +1,4 @@
-"""Edit: what every kind of edit has in common, the register of all kinds, and where in a model an edit applies."""
+"""Edit: base class of all edits, registry of their kinds, and the attentions of a model to which an edit applies."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .fields import Kind, Site, StackName
 
 
 class Intervention(Protocol):
-    """Anything that says which hooks it sets in a model. Only kinds of Edit can be written into a link."""
+    """Protocol for objects that provide hooks. Only subclasses of Edit can be stored in a link."""
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        """By the names of hook points. Raises InterventionError where this model has no place for it."""
+        """Hooks by the names of their hook points. Raises InterventionError if the edit does not apply to this model."""
         ...
 
 
-KINDS: dict[str, type[Edit]] = {}  # by the word that names a kind in a link
+KINDS: dict[str, type[Edit]] = {}  # by the word of the kind in links
 
 
 @dataclass(frozen=True, repr=False)
 class Edit:
-    """A frozen, hashable record that says what to change. A new kind is one class with a `word` and annotated fields."""
+    """A frozen, hashable description of a change. A new kind is a subclass with a `word` and annotated fields."""
 
     word: ClassVar[str]
 
@@ -48,16 +48,16 @@ class Edit:
                 object.__setattr__(self, name, kind.kept(value, f"{name} of {type(self).__name__}"))
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        """By the names of hook points. Raises InterventionError where this model has no place for it."""
+        """Hooks by the names of their hook points. Raises InterventionError if the edit does not apply to this model."""
         raise NotImplementedError
 
     @property
     def sees_ahead(self) -> bool:
-        """Whether what it does to one token depends on later ones, so that a text with it cannot be read in chunks."""
+        """True if its effect on a token depends on later tokens, so that the text cannot be read in chunks."""
         return False
 
     def __repr__(self) -> str:
-        """The call that makes it: what has no default by position, the rest by name and only where it differs."""
+        """The constructor call: required fields by position, others by name if they differ from the default."""
         parts = []
         for field in fields(self):
             value = getattr(self, field.name)
@@ -76,12 +76,12 @@ def kinds_of(edit: type[Edit]) -> Mapping[str, Kind]:
 
 
 def may_be_none(edit: type[Edit], name: str) -> bool:
-    """Whether a field need not be said: its default is None."""
+    """True if the default of the field is None."""
     return next(field.default for field in fields(edit) if field.name == name) is None
 
 
 def _spelled(value: Any) -> str:
-    """A run of one place as that place, and a single run without its tuple."""
+    """repr() of a value, with a run of one position as an int, and a single run without its tuple."""
     if not isinstance(value, tuple):
         return repr(value.start if isinstance(value, range) and len(value) == 1 else value)
     if len(value) == 1 and isinstance(value[0], range):
@@ -101,7 +101,7 @@ class Paint:
 
 
 def _painter(regions: tuple[Region, ...], layers: tuple[Painted, ...]) -> Callable[[ScoreRule], ScoreRule]:
-    """A hook of rules that lays what the regions were compiled to over their mask."""
+    """A hook of rules that applies the compiled regions to the mask."""
     last_query = max(region.last_query for region in regions)
     last_key = max(region.last_key for region in regions)
 
@@ -119,60 +119,61 @@ def _painter(regions: tuple[Region, ...], layers: tuple[Painted, ...]) -> Callab
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A hook of positions [batch or 1, pos]. `to` is given the places of a text's real tokens, in their order, [token].
+    """A hook of positions [batch or 1, pos]. `to` receives the positions [token] of a text's real tokens, in order.
 
-    Tokens that positions do not count have -1, and keep it.
+    Tokens without a position have -1, which does not change.
     """
 
     to: Callable[[Tensor], Tensor]
 
     def __call__(self, positions: Tensor) -> Tensor:
-        return _moved((self,), positions)
+        return _apply_moves((self,), positions)
 
 
-def _moved(moves: Sequence[Move], positions: Tensor) -> Tensor:
-    """Every real token has a place of its own before the first move, and padding repeats one of them. So it is known then
-    which token is which, on whichever side the padding is, and stays known when several have come to one place."""
+def _apply_moves(moves: Sequence[Move], positions: Tensor) -> Tensor:
+    """Before the first move, every real token has a unique position, and padding repeats one of them.
+
+    Tokens are therefore identified once, for padding on either side, and remain so when moves give several the same position.
+    """
     rows = []
     for row in positions:
         counted = row >= 0
-        places, which = row[counted].unique(return_inverse=True)
+        moved, token = row[counted].unique(return_inverse=True)
         for move in moves:
-            places = move.to(places)
-        rows.append(row.masked_scatter(counted, places[which]))
+            moved = move.to(moved)
+        rows.append(row.masked_scatter(counted, moved[token]))
     return torch.stack(rows)
 
 
 def hooks_of(model: Transformer, interventions: Iterable[Intervention]) -> dict[str, Hook]:
-    """The hooks of all interventions, in their order: one for each point.
+    """The hooks of all interventions, in their order, composed into one for each hook point.
 
-    Neighbours that paint one mask are compiled together, once for all layers that they paint alike, and neighbours that move
-    tokens tell these apart once. Raises InterventionError where the model has no place for one, and TooLarge where masks
-    have too many parts.
+    Consecutive edits of a mask are compiled together, once for all layers with the same edits, and consecutive moves identify tokens
+    once. Raises InterventionError if an intervention does not apply to the model, and TooLarge if masks have too many parts.
     """
     by_point: dict[str, list[Hook]] = {}
     for intervention in interventions:
         for point, hook in intervention.hooks(model).items():
             by_point.setdefault(point, []).append(hook)
-    known: dict[tuple[int, ...], Hook] = {}
+    compiled: dict[tuple[int, ...], Hook] = {}
     size = 0
 
     def together(regions: tuple[Region, ...]) -> Hook:
         key = tuple(map(id, regions))
-        if key not in known:
+        if key not in compiled:
             layers = painted(regions, model.config.n_heads)
             nonlocal size
             size += sum(layer.nbytes for layer in layers)
             check_size(size)
-            known[key] = _painter(regions, layers)
-        return known[key]
+            compiled[key] = _painter(regions, layers)
+        return compiled[key]
 
     def merged(hooks: list[Hook]) -> Iterator[Hook]:
         for kind, some in groupby(hooks, key=type):
             if kind is Paint:
                 yield together(tuple(region for paint in some if isinstance(paint, Paint) for region in paint.regions))
             elif kind is Move:
-                yield partial(_moved, [move for move in some if isinstance(move, Move)])
+                yield partial(_apply_moves, [move for move in some if isinstance(move, Move)])
             else:
                 yield from some
 
@@ -180,7 +181,7 @@ def hooks_of(model: Transformer, interventions: Iterable[Intervention]) -> dict[
 
 
 def stacks_of(model: Transformer, stack: StackName | None) -> list[StackName]:
-    """The stacks that are meant: one, or (None) all that the model has."""
+    """The stack of this name, or all stacks of the model (None)."""
     names: list[StackName] = [name for name, _ in model.config.stacks]
     if stack is not None and stack not in names:
         raise InterventionError(f"This model has no {stack}; it has: {', '.join(names)}.")
@@ -188,7 +189,7 @@ def stacks_of(model: Transformer, stack: StackName | None) -> list[StackName]:
 
 
 def one_stack_of(model: Transformer, stack: StackName | None, what: str) -> StackName:
-    """The stack that is meant. Raises InterventionError where None could be either of two, saying of what."""
+    """The stack of this name, or the only one (None). Raises InterventionError, naming `what`, if the model has two."""
     names = stacks_of(model, stack)
     if len(names) > 1:
         raise InterventionError(f"This model reads two texts: say whose {what} are meant, encoder or decoder.")
@@ -196,26 +197,31 @@ def one_stack_of(model: Transformer, stack: StackName | None, what: str) -> Stac
 
 
 def attentions_of(model: Transformer, stack: StackName | None, layer: int | None, site: Site | None) -> list[str]:
-    """The module paths of the attentions that are meant; at least one, or an InterventionError."""
+    """The module paths of the selected attentions. Raises InterventionError if there are none."""
     n_layers: dict[str, int] = dict(model.config.stacks)
     crossed = model.encoder is not None
-    found = [
+    attentions = [
         f"{name}.blocks.{i}.{its_site}"
         for name in stacks_of(model, stack)
         for i in range(n_layers[name])
         for its_site in ("attn", *(["cross_attn"] if name == "decoder" and crossed else []))
         if layer in (None, i) and site in (None, its_site)
     ]
-    if not found:
+    if not attentions:
         layers = ", ".join(f"{name} layers 0 to {n - 1}" for name, n in model.config.stacks)
         raise InterventionError(
             f"There is no {site or 'attention'} in {stack or 'any'} layer {'' if layer is None else layer}; "
             f"this model has {layers}."
         )
-    return found
+    return attentions
+
+
+def rule_hooks(edit: Any, model: Transformer, change: Callable[[ScoreRule], ScoreRule]) -> Mapping[str, Hook]:
+    """Hooks that change the rules of the attentions that the fields stack, layer and site of an edit select."""
+    return {f"{name}.hook_rule": change for name in attentions_of(model, edit.stack, edit.layer, edit.site)}
 
 
 def check_head(model: Transformer, head: int | None) -> None:
-    """Raises InterventionError for a head that the model does not have; None means all."""
+    """Raises InterventionError for a head that the model does not have. None means all heads."""
     if head is not None and not 0 <= head < model.config.n_heads:
         raise InterventionError(f"There is no head {head}: this model's heads are 0 to {model.config.n_heads - 1}.")

@@ -1,7 +1,7 @@
-"""Allowed values of an edit's fields: how each is checked, and how it is written in a link and read again.
+"""Kinds of fields of an edit: validation of their values, and their format in links.
 
-A field's kind takes any reasonable spelling of a value to the one that is kept, so that equal edits compare equal. In a link a value
-is a few characters out of A-Z a-z 0-9 . and -, and every kind knows its own by their first letter or by a list of words.
+A kind normalises every accepted form of a value, so that equal edits compare equal. In a link a value consists of A-Z a-z 0-9 . and -,
+and every kind recognises its values by their first letter or by a list of words.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from typing import Annotated, Any, Literal, Protocol
 from ..errors import InterventionError
 from ..model.mask_edits import Cells, Spans
 
-HIGHEST = 10**9  # no layer, head, token or seed that can be meant lies above
-MOST_PLACES = 1 << 20  # of a list of positions
+HIGHEST = 10**9  # largest layer, head, token or seed
+MOST_PLACES = 1 << 20  # positions in a list
 
 
 class Kind(Protocol):
     """One kind of field."""
 
-    form: str  # how it looks in a link, for a person who wrote one by hand
+    form: str  # an example of its format in a link, for error messages
 
     def kept(self, value: Any, name: str) -> Any:
-        """The value as it is kept. Raises InterventionError, naming the field."""
+        """The normalised value. Raises InterventionError, naming the field."""
         ...
 
     def text_of(self, value: Any) -> str:
-        """A kept value in a link."""
+        """A normalised value in the format of a link."""
         ...
 
     def read(self, token: str) -> Any:
-        """The value that a token of a link means; None where it is of another kind. Raises InterventionError."""
+        """The value of a token of a link; None if it is of another kind. Raises InterventionError."""
         ...
 
 
 @dataclass(frozen=True)
 class Word:
-    """One of a few words; `words` says what each means."""
+    """One of a few words; `words` maps each to its value."""
 
     words: Mapping[str, Any]
 
@@ -64,7 +64,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number after `letter`, from `lowest` up."""
+    """An integer after `letter`, at least `lowest`."""
 
     letter: str = ""
     lowest: int = 0
@@ -85,7 +85,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number, above `above` where that is given."""
+    """A finite number above `above`."""
 
     above: float = -math.inf
     form: str = "0.5"
@@ -110,7 +110,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Several:
-    """Places as runs of neighbours: an int, a range, a slice with both ends, or several of them."""
+    """Positions as runs of neighbours: an int, a range, a slice with both ends, or several of them."""
 
     letter: str
 
@@ -132,7 +132,7 @@ class Several:
 
 @dataclass(frozen=True)
 class SingleCells:
-    """Cells (query, key), where the key may be several as in Several."""
+    """Cells (query, key); the key may be several positions, as in Several."""
 
     form: str = "11x3 or 11x3.12x3-5"
 
@@ -160,7 +160,7 @@ class SingleCells:
 
 @dataclass(frozen=True)
 class Distances:
-    """(first, last) of key − query; None is no limit, but not both."""
+    """(first, last) of key − query. At most one of them is None, for no limit."""
 
     form: str = "d1.. or d-3..3"
 
@@ -183,7 +183,7 @@ class Distances:
 
 @dataclass(frozen=True)
 class Places:
-    """A list of positions in the order of the tokens; neighbours that rise by one are written 0-7."""
+    """A list of positions in the order of the tokens. Runs that rise by one are written as 0-7."""
 
     form: str = "0-3.5.4"
 
@@ -234,30 +234,28 @@ def _each(value: Any, name: str) -> Iterable[Any]:
 
 
 def _spans(value: Any, name: str) -> Spans:
-    """Any spelling of several places as sorted runs that do not touch."""
+    """Any spelling of several positions as sorted runs that do not touch."""
     if isinstance(value, slice):
         if value.stop is None or value.step not in (None, 1):
             raise InterventionError(f"{name} can be a slice with an end and without steps, not {shown(value)}.")
         value = range(value.start or 0, value.stop)
-    if isinstance(value, range):
-        parts = [value]
-    elif isinstance(value, Iterable):
-        parts = [part if isinstance(part, range) else _whole(part, name) for part in _each(value, name)]
-    else:
-        parts = [_whole(value, name)]
-    runs = []
-    for part in parts:
-        if isinstance(part, range) and part and part.step == 1:
-            runs.append(range(_whole(part.start, name), _whole(part.stop - 1, name) + 1))
-        elif isinstance(part, range):
-            if len(part) > MOST_PLACES:
-                raise InterventionError(f"{name} has {len(part):,} places, and {MOST_PLACES:,} is the most.")
-            runs.extend(range(place, place + 1) for place in (_whole(p, name) for p in part))
-        else:
-            runs.append(range(part, part + 1))
+    several = isinstance(value, Iterable) and not isinstance(value, range)
+    runs = [run for part in (_each(value, name) if several else [value]) for run in _runs(part, name)]
     if not runs:
         raise InterventionError(f"{name} is empty. Name at least one place, or leave it out to mean all.")
     return _merged(runs)
+
+
+def _runs(part: Any, name: str) -> Iterable[range]:
+    """One position, or a range of them, as runs of neighbours."""
+    if not isinstance(part, range):
+        position = _whole(part, name)
+        return [range(position, position + 1)]
+    if part and part.step == 1:
+        return [range(_whole(part.start, name), _whole(part.stop - 1, name) + 1)]
+    if len(part) > MOST_PLACES:
+        raise InterventionError(f"{name} has {len(part):,} places, and {MOST_PLACES:,} is the most.")
+    return [range(position, position + 1) for position in (_whole(p, name) for p in part)]
 
 
 def _merged(runs: Iterable[range]) -> Spans:

@@ -1,4 +1,4 @@
-"""Edits of what heads give: silenced, set to their mean, made louder; and of the scores before the softmax."""
+"""Edits of head outputs (zero ablation, mean ablation, scaling) and of scores before the softmax."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from torch import Tensor
 from ..model.hooks import Hook
 from ..model.rules import ScoreRule
 from ..model.transformer import Transformer
-from .edit import Edit, attentions_of, check_head
+from .edit import Edit, attentions_of, check_head, rule_hooks
 from .fields import AnyLayer, AnySite, AnyStack, Number, OneHead, OneLayer, OneSite, OneStack, Word
 
 
 @dataclass(frozen=True, repr=False)
 class Ablate(Edit, word="ablate"):
-    """Silence one head: its output z becomes zero, so that it writes nothing into the residual stream.
+    """Ablate one head: its output z becomes zero, so that it adds nothing to the residual stream.
 
-    With to="mean" each of its outputs becomes their mean over the tokens of the text: the head still writes, and the same
-    everywhere. In a decoder that mean knows the tokens to come. Padding is not counted.
+    With to="mean" its output at every position becomes the mean over the tokens of the text, without padding. In a decoder that mean
+    depends on later tokens.
     """
 
     stack: OneStack
@@ -40,28 +40,28 @@ class Ablate(Edit, word="ablate"):
         (attention,) = attentions_of(model, self.stack, self.layer, self.site)
         if self.to == "zero":
             return {f"{attention}.hook_z": _of_head(self.head, torch.zeros_like)}
-        # The real tokens [batch, query], as the self-attention of this layer has just seen them. Passes of several threads
-        # may share the edit, each with a batch of its own.
-        seen = threading.local()
+        # The real tokens [batch, query] of the mask of this layer's self-attention. Passes in several threads may share the edit,
+        # each with its own batch.
+        batch = threading.local()
 
-        def look(rule: ScoreRule) -> None:
-            seen.real = rule.mask.keep
+        def read_mask(rule: ScoreRule) -> None:
+            batch.real = rule.mask.keep
 
         def mean(z: Tensor) -> Tensor:  # [batch, query, d_head]
-            if seen.real is None:
+            if batch.real is None:
                 return z.mean(1, keepdim=True)
-            counted = seen.real[..., None].to(z.dtype)
+            counted = batch.real[..., None].to(z.dtype)
             return (z * counted).sum(1, keepdim=True) / counted.sum(1, keepdim=True)
 
         return {
-            f"{self.stack}.blocks.{self.layer}.attn.hook_rule": look,
+            f"{self.stack}.blocks.{self.layer}.attn.hook_rule": read_mask,
             f"{attention}.hook_z": _of_head(self.head, mean),
         }
 
 
 @dataclass(frozen=True, repr=False)
 class ScaleHead(Edit, word="scale"):
-    """Multiply what one head gives by `factor`: 0 silences it, 2 makes it twice as loud, -1 turns it round."""
+    """Scale the output of one head by `factor`: 0 is zero ablation, 2 doubles it, -1 inverts it."""
 
     factor: Annotated[float, Number()]
     stack: OneStack
@@ -77,22 +77,19 @@ class ScaleHead(Edit, word="scale"):
 
 @dataclass(frozen=True, repr=False)
 class NoScale(Edit, word="noscale"):
-    """Leave out the 1/√d_head, so that scores grow with d_head and the softmax saturates. None means everywhere."""
+    """Remove the factor 1/√d_head, so that scores grow with d_head and the softmax saturates. None means all."""
 
     stack: AnyStack = None
     layer: AnyLayer = None
     site: AnySite = None
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        def unscaled(rule: ScoreRule) -> ScoreRule:
-            return replace(rule, scale=1.0)
-
-        return {f"{name}.hook_rule": unscaled for name in attentions_of(model, self.stack, self.layer, self.site)}
+        return rule_hooks(self, model, lambda rule: replace(rule, scale=1.0))
 
 
 @dataclass(frozen=True, repr=False)
 class Temperature(Edit, word="temperature"):
-    """Divide the scores by `value` before the softmax: below 1 sharper, above 1 flatter. None means everywhere."""
+    """Divide the scores by `value` before the softmax: below 1 sharpens, above 1 flattens. None means all."""
 
     value: Annotated[float, Number(above=0)]
     stack: AnyStack = None
@@ -100,10 +97,7 @@ class Temperature(Edit, word="temperature"):
     site: AnySite = None
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        def warmer(rule: ScoreRule) -> ScoreRule:
-            return replace(rule, temperature=rule.temperature * self.value)
-
-        return {f"{name}.hook_rule": warmer for name in attentions_of(model, self.stack, self.layer, self.site)}
+        return rule_hooks(self, model, lambda rule: replace(rule, temperature=rule.temperature * self.value))
 
 
 def _of_head(head: int, change: Callable[[Tensor], Tensor]) -> Hook:

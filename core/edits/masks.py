@@ -1,4 +1,4 @@
-"""Edits of the mask: single looks, whole keys and windows by hand, another order for all, padding, and where the mask comes in."""
+"""Edits of the mask: regions of cells, causal masks and windows, padding, and the way hidden scores are masked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..model.hooks import Hook
 from ..model.mask_edits import Cells, Region, Spans
 from ..model.rules import MaskRule
 from ..model.transformer import Transformer
-from .edit import Edit, Paint, attentions_of, check_head, one_stack_of
+from .edit import Edit, Paint, attentions_of, check_head, one_stack_of, rule_hooks
 from .fields import AnyHead, AnyLayer, AnySite, AnyStack, Distances, Number, OneSite, Several, SingleCells, Whole, Word
 
 HIDES: Word = Word({"forbid": False, "allow": True})
@@ -19,12 +19,12 @@ HIDES: Word = Word({"forbid": False, "allow": True})
 
 @dataclass(frozen=True, repr=False)
 class EditMask(Edit, word="mask"):
-    """Let some queries look at some keys, or forbid it, in one head, layer and stack or (None) in all of them.
+    """Hide cells of the mask (attention knockout), or make them visible, in one head, layer and stack or (None) in all.
 
-    Which cells: `queries` × `keys`, each an int, a range or several of them, where None means every one; or single `cells`
-    (query, key); or every cell whose distance, key − query, lies from the first to the last of `distances`: (1, None) is the
-    future, (None, -3) what is three or more back. A later edit wins where two overlap, and a mask edited by hand lies over the
-    model's own, over padding, and over SetMask and Window. A query that may look at nothing has a row of zeros.
+    The cells are `queries` × `keys`, each an int, a range or several of them (None: all); or single `cells` (query, key); or all cells
+    whose distance, key − query, is from the first to the last of `distances`: (1, None) is the future, (None, -3) all keys at least
+    three positions back. Later edits override earlier ones, and this edit overrides the model's mask, padding, SetMask and Window.
+    A query without visible keys has a row of zeros.
     """
 
     stack: AnyStack = None
@@ -48,7 +48,7 @@ class EditMask(Edit, word="mask"):
 
     @property
     def region(self) -> Region:
-        """The cells that are meant."""
+        """The cells to edit."""
         queries, keys, cells = cast(Spans, self.queries), cast(Spans, self.keys), cast(Cells, self.cells)
         return Region(self.allowed, self.head, queries, keys, cells, self.distances)
 
@@ -58,15 +58,14 @@ class EditMask(Edit, word="mask"):
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         check_head(model, self.head)
-        paint = Paint((self.region,), model.config.n_heads)
-        return {f"{name}.hook_rule": paint for name in attentions_of(model, self.stack, self.layer, self.site)}
+        return rule_hooks(self, model, Paint((self.region,), model.config.n_heads))
 
 
 @dataclass(frozen=True, repr=False)
 class AsPadding(Edit, word="aspadding"):
-    """Treat some tokens as padding: no query looks at them, in any layer or head. Positions stay as they are.
+    """Treat some tokens as padding: no query attends to them, in any layer or head. Positions do not change.
 
-    In an encoder-decoder the tokens are those of `stack`, and the decoder does not look at the encoder's either.
+    In an encoder-decoder the tokens are those of `stack`. Tokens of the encoder are hidden from cross-attention as well.
     """
 
     tokens: Annotated[int | range | Sequence[int | range], Several("t")]
@@ -84,9 +83,9 @@ class AsPadding(Edit, word="aspadding"):
 
 @dataclass(frozen=True, repr=False)
 class SetMask(Edit, word="setmask"):
-    """Another order of who sees whom: none hides nothing, causal hides the future, window what is `size` or more away.
+    """Replace the mask: "none" hides nothing, "causal" the future, "window" keys at a distance of `size` or more.
 
-    A window keeps to the past where the mask so far does. Padding stays hidden. None means every layer, head or stack.
+    A window remains causal if the mask is. Padding stays hidden. None means every layer, head or stack.
     """
 
     kind: Annotated[Literal["none", "causal", "window"], Word({"none": "none", "causal": "causal", "window": "window"})]
@@ -114,10 +113,7 @@ class SetMask(Edit, word="setmask"):
 
 @dataclass(frozen=True, repr=False)
 class Window(Edit, word="window"):
-    """Let each query look no further than `size` tokens, itself counted; what is hidden already stays hidden.
-
-    None means every layer, head or stack.
-    """
+    """Restrict each query to the last `size` tokens, itself included. Hidden keys stay hidden. None means every layer, head or stack."""
 
     size: Annotated[int, Whole(lowest=1)]
     stack: AnyStack = None
@@ -132,7 +128,7 @@ class Window(Edit, word="window"):
 
 @dataclass(frozen=True, repr=False)
 class DropCausalMask(Edit, word="nocausal"):
-    """Let every query of the decoder look at the future as well, in one layer or (None) in all."""
+    """Make the future visible to every query of the decoder, in one layer or (None) in all."""
 
     layer: AnyLayer = None
 
@@ -155,20 +151,19 @@ class DropCausalMask(Edit, word="nocausal"):
 
 @dataclass(frozen=True, repr=False)
 class DropPadding(Edit, word="nopadding"):
-    """Let padding be looked at like any other token, to see what the padding mask is for. Positions stay as they are."""
+    """Make padding visible like any other token, to show the purpose of the padding mask. Positions do not change."""
 
     stack: AnyStack = None
     layer: AnyLayer = None
     site: AnySite = None
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        names = attentions_of(model, self.stack, self.layer, self.site)
-        return _mask_hooks(names, lambda mask: replace(mask, keep=None))
+        return rule_hooks(self, model, lambda rule: replace(rule, mask=replace(rule.mask, keep=None)))
 
 
 @dataclass(frozen=True, repr=False)
 class MaskAfterSoftmax(Edit, word="aftersoftmax"):
-    """Put the mask after the softmax, where it does not belong: hidden weights become 0, and rows no longer sum to 1."""
+    """Apply the mask after the softmax, a common mistake: hidden weights become 0, and rows no longer sum to 1."""
 
     stack: AnyStack = None
     layer: AnyLayer = None
@@ -176,16 +171,15 @@ class MaskAfterSoftmax(Edit, word="aftersoftmax"):
 
     @property
     def sees_ahead(self) -> bool:
-        return True  # what is hidden has its share of the softmax first
+        return True  # hidden keys take part in the softmax
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        names = attentions_of(model, self.stack, self.layer, self.site)
-        return {f"{name}.hook_rule": lambda rule: replace(rule, after=True) for name in names}
+        return rule_hooks(self, model, lambda rule: replace(rule, after=True))
 
 
 @dataclass(frozen=True, repr=False)
 class MaskFill(Edit, word="fill"):
-    """Give hidden scores a finite value instead of -inf: with -1e9 a query that may see nothing looks at all keys alike."""
+    """Set hidden scores to a finite value instead of -inf. With -1e9 a query without visible keys attends to all keys equally."""
 
     value: Annotated[float, Number()] = -1e9
     stack: AnyStack = None
@@ -194,17 +188,16 @@ class MaskFill(Edit, word="fill"):
 
     @property
     def sees_ahead(self) -> bool:
-        return True  # a hidden score that is finite has a weight
+        return True  # finite hidden scores have weights
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        names = attentions_of(model, self.stack, self.layer, self.site)
-        return {f"{name}.hook_rule": lambda rule: replace(rule, fill=self.value) for name in names}
+        return rule_hooks(self, model, lambda rule: replace(rule, fill=self.value))
 
 
 def _order_hooks(
     edit: SetMask | Window, model: Transformer, change: Callable[[bool, int | None], tuple[bool, int | None]]
 ) -> Mapping[str, Hook]:
-    """Hooks that change (causal, window) of the self-attentions that an edit means: of one head, or of all of them."""
+    """Hooks that change (causal, window) of the selected self-attentions, of one head or of all."""
     check_head(model, edit.head)
 
     def ordered(mask: MaskRule) -> MaskRule:

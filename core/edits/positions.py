@@ -1,4 +1,4 @@
-"""Edits of positions: where the model believes each token to be. Masks stay as they are."""
+"""Edits of the positions that the model assigns to tokens. Masks do not change."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from .fields import HIGHEST, AnyStack, Places, StackName, Whole
 
 @dataclass(frozen=True, repr=False)
 class DropPositions(Edit, word="nopositions"):
-    """Take the order of the tokens away from one stack or (None) from all; masks stay as they are.
+    """Remove the positions of one stack or (None) of all. Masks do not change.
 
-    Learned and sinusoidal vectors are not added; rotary, ALiBi and relative positions all become 0, which leaves no
-    distance between any two tokens.
+    Learned and sinusoidal vectors are not added. Rotary, ALiBi and relative positions all become 0, so that all distances are 0.
     """
 
     stack: AnyStack = None
@@ -35,10 +34,7 @@ class DropPositions(Edit, word="nopositions"):
 
 @dataclass(frozen=True, repr=False)
 class ShufflePositions(Edit, word="shuffle"):
-    """Deal the positions of the real tokens out in another order, the same for texts of one length; masks stay as they are.
-
-    Padding stays padding: no query looks at it.
-    """
+    """Shuffle the positions of the real tokens, in the same way for texts of the same length. Masks, and with them padding, do not change."""
 
     seed: Annotated[int, Whole()] = 0
     stack: AnyStack = None
@@ -48,14 +44,14 @@ class ShufflePositions(Edit, word="shuffle"):
             generator = torch.Generator().manual_seed(self.seed)
             return places[torch.randperm(len(places), generator=generator).to(places.device)]
 
-        return _hooks(model, self.stack, shuffle)
+        return _move_hooks(model, self.stack, shuffle)
 
 
 @dataclass(frozen=True, repr=False)
 class SetPositions(Edit, word="positions"):
-    """Give every real token its position: places[i] is that of the i-th. A place may be given twice.
+    """Set the position of every real token: places[i] is that of the i-th. Positions may repeat.
 
-    Raises InterventionError at the run for a text with another number of tokens, or a place beyond a learned table.
+    The run raises InterventionError for a text with another number of tokens, or a position beyond a learned table.
     """
 
     places: Annotated[Sequence[int | range], Places()]
@@ -71,24 +67,24 @@ class SetPositions(Edit, word="positions"):
                 )
             return torch.tensor(self.places, device=places.device, dtype=places.dtype)
 
-        return _hooks(model, stack, given)
+        return _move_hooks(model, stack, given)
 
 
 @dataclass(frozen=True, repr=False)
 class ShiftPositions(Edit, word="shift"):
-    """Move every token on by `by` positions, or back where it is negative, as if other text stood before it.
+    """Shift every token by `by` positions, as if other text preceded it. Negative values shift back.
 
-    Raises InterventionError at the run where that leads beyond the positions that a learned or sinusoidal table has.
+    The run raises InterventionError for positions beyond a learned or sinusoidal table.
     """
 
     by: Annotated[int, Whole(lowest=-HIGHEST)]
     stack: AnyStack = None
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        return _hooks(model, self.stack, lambda places: places + self.by)
+        return _move_hooks(model, self.stack, lambda places: places + self.by)
 
 
-def _hooks(model: Transformer, stack: StackName | None, to: Callable[[Tensor], Tensor]) -> Mapping[str, Hook]:
+def _move_hooks(model: Transformer, stack: StackName | None, to: Callable[[Tensor], Tensor]) -> Mapping[str, Hook]:
     def checked(places: Tensor) -> Tensor:  # [token]
         moved = to(places)
         n = model.config.n_ctx

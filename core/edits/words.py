@@ -1,4 +1,4 @@
-"""Edits of the words themselves: which token stands where."""
+"""Edits of the order of tokens."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .fields import AnyStack, Whole
 
 @dataclass(frozen=True, repr=False)
 class SwapWords(Edit, word="swap"):
-    """Let two tokens of a stack change places: `first` and `second`, from 0.
+    """Swap two tokens of a stack, at the indices `first` and `second`.
 
-    All numbers are those of a run on the ids in that order. Positions and masks stay as they are, and so does what the run
-    says of its text: labels, ids and losses are still those of the text as it was typed. Of the tokens alone their
-    embeddings move, so that a model that finds its positions in the ids (RoBERTa) counts them as before.
+    All activations are those of a run on the swapped ids. Positions and masks do not change, and labels, ids and losses of the run are
+    those of the original text. Only the embeddings are swapped, so that a model that derives positions from ids (RoBERTa) is not
+    affected otherwise.
 
-    Raises InterventionError for one place given twice, and at the run for a place that the text does not have.
+    Raises InterventionError for two equal indices, and in the run for an index beyond the text.
     """
 
     first: Annotated[int, Whole("a")]
@@ -46,7 +46,7 @@ class SwapWords(Edit, word="swap"):
     def _swapped(self, x: Tensor) -> Tensor:  # [batch, pos, d_embed]
         n, last = x.shape[1], max(self.first, self.second)
         if n == 1 and last > 0:
-            return x  # the next token of a text that is being written, whose words have changed places already
+            return x  # the next token in generation, after the swap
         if last >= n:
             raise InterventionError(f"There is no token {last} to swap: this text has tokens 0 to {n - 1}.")
         order = torch.arange(n, device=x.device)

@@ -1,4 +1,4 @@
-"""The transformer itself: its configuration, layers, positions, masks as rules, cache, hooks, and a text as tokens."""
+"""The transformer: configuration, layers, positions, masks, cache, hooks, and texts as tokens."""
 
 from importlib import import_module
 

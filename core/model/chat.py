@@ -1,14 +1,15 @@
-"""A conversation as the text that a chat model was trained on, with the place of every turn in it.
+"""A conversation as one text in the format of a chat model, with the position of every turn.
 
-A chat model reads one text. Its template writes the messages into it, each between marks that say whose turn it is. `chat_text`
-renders a template and says of every character whose turn it is in, and whether a message or the template wrote it.
+The chat template of a model surrounds every message with markers of its role. `chat_text` renders a template and returns, for every
+character, the role of its turn and whether it comes from a message or from the template.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from ..errors import TextError
@@ -16,20 +17,19 @@ from .templates import render, shortened
 from .text import Tokens
 
 Message = Mapping[str, Any]  # {"role": "user", "content": "Hello"}
-Rendered = Callable[..., str]  # of messages, and whether the text ends where the answer begins
+Rendered = Callable[..., str]  # (messages, whether the text ends where the answer begins) -> text
 
 MOST_MESSAGES = 256
 SYSTEM, ANSWERS = "system", "assistant"
-REASONING = ("reasoning_content", "thinking", "reasoning")  # names of a message's reasoning; the first one wins
-# Characters that no text means anything by (Unicode's private use): a message is replaced by its number between two of them, to
-# see where the template puts it.
+REASONING = ("reasoning_content", "thinking", "reasoning")  # keys of a message's reasoning; the first match is used
+# Private-use characters of Unicode. A message is replaced by its number between the two, to find its position in the rendering.
 OPENS, CLOSES = "\U000f0a01", "\U000f0a02"
 HELD = re.compile(f"{OPENS}(\\d+){CLOSES}")
 
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """A model's template, in Jinja, and the special tokens that it may name: bos_token, eos_token and others, with their texts."""
+    """A model's Jinja template, and the (name, text) of special tokens that it may use: bos_token, eos_token and others."""
 
     text: str
     tokens: tuple[tuple[str, str], ...] = ()
@@ -37,56 +37,54 @@ class ChatTemplate:
 
 @dataclass(frozen=True)
 class Span:
-    """Characters of a rendered text, from `start` to before `end`. `role` is whose turn they are in, "" for none."""
+    """Characters of a rendered text from `start` to before `end`. `role` is that of their turn, "" outside of turns."""
 
     start: int
     end: int
     role: str
-    from_template: bool  # and not from a message
+    from_template: bool  # False if from a message
 
 
 @dataclass(frozen=True)
 class ChatText:
-    """A rendered conversation. The spans follow each other and cover the text."""
+    """A rendered conversation. The spans are in order and cover the text."""
 
     text: str
     spans: tuple[Span, ...]
 
 
 def chat_text(template: ChatTemplate, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> ChatText:
-    """Messages as the text that the model reads. With `add_generation_prompt` it ends where the assistant's answer begins.
+    """Messages as the text that the model reads, as `apply_chat_template` of transformers renders them.
 
-    As `apply_chat_template` of transformers has it. Raises TextError in one sentence for messages that are none, for a
-    template that does not take them, and for one that does what no template may (core.model.templates).
+    With `add_generation_prompt` the text ends where the assistant's answer begins. Raises TextError for invalid messages, for a
+    template that rejects them, and for one that exceeds the limits of core.model.templates.
     """
     plain = checked(messages)
+    tokens = dict(template.tokens)
 
-    def rendered(said: Sequence[Message], prompt: bool = add_generation_prompt) -> str:
-        return render(
-            template.text,
-            dict(template.tokens)
-            | {"messages": list(said), "tools": None, "documents": None, "add_generation_prompt": prompt},
-        )
+    def rendered(messages: Sequence[Message], prompt: bool = add_generation_prompt) -> str:
+        values = {"messages": list(messages), "tools": None, "documents": None, "add_generation_prompt": prompt}
+        return render(template.text, tokens | values)
 
     text = rendered(plain)
     if not text:
         raise TextError("The chat template of this model writes nothing for these messages. Read the text as it is.")
-    return ChatText(text, _spans(text, plain, rendered, dict(template.tokens), add_generation_prompt))
+    return ChatText(text, _spans(text, plain, rendered, tokens, add_generation_prompt))
 
 
 def checked(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """The messages as plain data. Raises TextError."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise TextError('A chat is a list of messages: [{"role": "user", "content": "Hello"}].')
-    found = list(messages)
-    if not found:
+    messages = list(messages)
+    if not messages:
         raise TextError('The chat has no message. Give at least one: [{"role": "user", "content": "Hello"}].')
-    if len(found) > MOST_MESSAGES:
+    if len(messages) > MOST_MESSAGES:
         raise TextError(
-            f"The chat has {len(found):,} messages, and at most {MOST_MESSAGES} are read. Leave the oldest out."
+            f"The chat has {len(messages):,} messages, and at most {MOST_MESSAGES} are read. Leave the oldest out."
         )
     plain = []
-    for i, message in enumerate(found):
+    for i, message in enumerate(messages):
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise TextError(
                 f"Message {i + 1} of the chat is {shortened(repr(message))[:60]}, but each is an object with a role and a content: "
@@ -97,7 +95,7 @@ def checked(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _normalized(message: dict[str, Any]) -> dict[str, Any]:
-    """The message without null keys, and with its reasoning under every name that templates read, as transformers does it."""
+    """The message without null values, and with its reasoning under every key that templates use, as in transformers."""
     message = {key: value for key, value in message.items() if value is not None}
     reasoning = next((message[name] for name in REASONING if name in message), None)
     if reasoning is None:
@@ -106,7 +104,7 @@ def _normalized(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """Numbers, strings, lists and dictionaries alone: the template meets no other object. Raises TextError."""
+    """The value as numbers, strings, lists and dictionaries, the only objects for a template. Raises TextError."""
     if depth > 16:
         raise TextError("A message of the chat has parts more than 16 deep. Give its content as text.")
     if value is None or isinstance(value, bool):
@@ -124,7 +122,7 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def with_answer(chat: ChatText, answer: str) -> ChatText:
-    """The conversation with the beginning of an answer after it."""
+    """The conversation followed by the beginning of an answer."""
     if not answer:
         return chat
     text = chat.text + answer
@@ -132,9 +130,9 @@ def with_answer(chat: ChatText, answer: str) -> ChatText:
 
 
 def with_roles(tokens: Tokens, chat: ChatText) -> Tokens:
-    """The tokens of a rendered conversation, each with the role whose turn it is in and whether the template wrote it.
+    """The tokens of a rendered conversation with their roles, and whether they come from the template.
 
-    A token that holds a character of a message counts as the message's.
+    A token with any character of a message belongs to the message.
     """
     roles: list[str | None] = []
     written: list[bool] = []
@@ -151,7 +149,7 @@ def with_roles(tokens: Tokens, chat: ChatText) -> Tokens:
     return replace(tokens, roles=tuple(roles), from_template=tuple(written))
 
 
-# where the turns are
+# the positions of the turns
 
 
 @dataclass
@@ -160,105 +158,106 @@ class _Piece:
 
     start: int  # in the text
     end: int
-    marked: int  # where it begins where the messages are replaced by their numbers
-    content: int | None  # which of the contents, None for the template's
+    marked: int  # start in the rendering in which numbers replace the contents
+    content: int | None  # index of the content, None for the template's
+
+
+@dataclass(frozen=True)
+class _Turns:
+    """The roles of the messages, the start of each turn in the marked rendering as far as known, and the generation prompt."""
+
+    roles: list[str]
+    borders: Mapping[int, int]
+    prompt: bool
+
+    def role(self, turn: int) -> str:
+        return self.roles[turn] if turn < len(self.roles) else ANSWERS if self.prompt else ""
+
+    def of_template(self, piece: _Piece, before: int, after: int) -> list[Span]:
+        """Spans of the template's characters between the contents of two turns: the end of one, and the beginning of the other."""
+        if before == after or before < 0:
+            return [Span(piece.start, piece.end, self.role(after), True)]
+        border = self.borders.get(after)
+        if border is None or piece.marked < 0 or not piece.marked <= border <= piece.marked + piece.end - piece.start:
+            turn = before if after == len(self.roles) else after
+            return [Span(piece.start, piece.end, self.role(turn), True)]
+        middle = piece.start + border - piece.marked
+        return [
+            Span(piece.start, middle, self.role(before), True),
+            Span(middle, piece.end, self.role(after), True),
+        ]
 
 
 def _spans(
     text: str, messages: list[dict[str, Any]], rendered: Rendered, tokens: Mapping[str, str], prompt: bool
 ) -> tuple[Span, ...]:
-    """The turns of a rendered text, found by rendering again with every content replaced by its number.
+    """The turns of a rendered text, found by rendering again with a number in place of every content.
 
-    A template that does otherwise with other contents, or that takes them apart, cannot be followed that way: its contents are
-    then looked for in the text, one after the other.
+    This fails for a template that depends on the contents or splits them. Its contents are then searched in the text, in order.
     """
     roles = [str(message["role"]) for message in messages]
-    contents, of = _contents(messages)
-    held, marked = [], ""
-    if not HELD.search(text):
-        held = _replaced(messages)
-        marked = _tried(rendered, held) or ""
-    pieces = (_aligned(text, marked, contents) if marked else None) or _found(text, contents)
-    first = _own_system(text, marked, held, roles, rendered) if marked else None
-    borders = _borders(marked, held, rendered, prompt, tokens.get("eos_token", "")) if marked else {}
-    found: list[Span] = []
-    if first is not None:
-        found.append(Span(0, first, SYSTEM, True))
+    contents, message_of = _contents(messages)
+    numbered = [] if HELD.search(text) else _numbered(messages)
+    marked = (_try_render(rendered, numbered) if numbered else None) or ""
+    pieces, spans, borders = None, list[Span](), {}
+    if marked:
+        pieces = _aligned(text, marked, contents)
+        borders = _borders(marked, numbered, rendered, prompt, tokens.get("eos_token", ""))
+        if (end := _own_system(text, marked, numbered, roles, rendered)) is not None:
+            spans.append(Span(0, end, SYSTEM, True))
+    spans += _content_spans(pieces or _searched(text, contents), message_of, _Turns(roles, borders, prompt))
+    bos = tokens.get("bos_token", "")
+    # Some models begin every turn with the bos token.
+    outside = len(bos) if bos and text.startswith(bos) and (marked or text).count(bos) == 1 else 0
+    return _tidied(spans, outside)
+
+
+def _content_spans(pieces: Sequence[_Piece], message_of: Sequence[int], turns: _Turns) -> Iterator[Span]:
     last = -1
     for i, piece in enumerate(pieces):
         if piece.content is not None:
-            last = of[piece.content]
-            found.append(Span(piece.start, piece.end, roles[last], False))
-            continue
-        coming = next((of[later.content] for later in pieces[i:] if later.content is not None), len(roles))
-        found += _template(piece, last, coming, roles, borders, prompt)
-    bos = tokens.get("bos_token", "")
-    # Some models begin every turn with it.
-    outside = len(bos) if bos and text.startswith(bos) and (marked or text).count(bos) == 1 else 0
-    return _tidied(found, outside)
-
-
-def _template(
-    piece: _Piece, before: int, after: int, roles: list[str], borders: Mapping[int, int], prompt: bool
-) -> list[Span]:
-    """Characters of the template between the contents of two turns: the end of one, and the beginning of the other."""
-
-    def role(turn: int) -> str:
-        return roles[turn] if turn < len(roles) else ANSWERS if prompt else ""
-
-    if before == after or before < 0:
-        return [Span(piece.start, piece.end, role(after), True)]
-    border = borders.get(after)
-    if border is None or piece.marked < 0 or not piece.marked <= border <= piece.marked + piece.end - piece.start:
-        whose = before if after == len(roles) else after
-        return [Span(piece.start, piece.end, role(whose), True)]
-    middle = piece.start + border - piece.marked
-    return [Span(piece.start, middle, role(before), True), Span(middle, piece.end, role(after), True)]
+            last = message_of[piece.content]
+            yield Span(piece.start, piece.end, turns.roles[last], False)
+        else:
+            coming = next((message_of[p.content] for p in pieces[i:] if p.content is not None), len(turns.roles))
+            yield from turns.of_template(piece, last, coming)
 
 
 def _contents(messages: list[dict[str, Any]]) -> tuple[list[str], list[int]]:
-    """The texts of all messages, and the message that each belongs to."""
-    found, of = [], []
+    """The texts of all messages, and the index of the message of each."""
+    contents, message_of = [], []
     for i, message in enumerate(messages):
         content = message.get("content")
-        parts = content if isinstance(content, list) else [{"text": content}]
-        for part in parts:
-            said = part.get("text") if isinstance(part, dict) else part
-            if isinstance(said, str) and said.strip():
-                found.append(said)
-                of.append(i)
-    return found, of
+        for part in content if isinstance(content, list) else [content]:
+            text = part.get("text") if isinstance(part, dict) and isinstance(content, list) else part
+            if isinstance(text, str) and text.strip():
+                contents.append(text)
+                message_of.append(i)
+    return contents, message_of
 
 
-def _replaced(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _numbered(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same messages with a number in place of each text of _contents()."""
-    n = 0
+    numbers = count()
 
-    def number(said: Any) -> Any:
-        nonlocal n
-        if not isinstance(said, str) or not said.strip():
-            return said
-        n += 1
-        return f"{OPENS}{n - 1}{CLOSES}"
+    def number(text: Any) -> Any:
+        if not isinstance(text, str) or not text.strip():
+            return text
+        return f"{OPENS}{next(numbers)}{CLOSES}"
 
-    held = []
+    def part_of(part: Any) -> Any:
+        return {**part, "text": number(part["text"])} if isinstance(part, dict) and "text" in part else number(part)
+
+    numbered = []
     for message in messages:
         content = message.get("content")
-        if isinstance(content, list):
-            new: Any = [
-                {**part, "text": number(part.get("text"))}
-                if isinstance(part, dict) and "text" in part
-                else number(part)
-                for part in content
-            ]
-        else:
-            new = number(content)
-        held.append({**message, "content": new} if "content" in message else message)
-    return held
+        replaced = [part_of(part) for part in content] if isinstance(content, list) else number(content)
+        numbered.append({**message, "content": replaced} if "content" in message else message)
+    return numbered
 
 
-def _tried(rendered: Rendered, messages: Sequence[Message], *prompt: bool) -> str | None:
-    """A rendering that says where a turn is; None where the template does not take these messages."""
+def _try_render(rendered: Rendered, messages: Sequence[Message], *prompt: bool) -> str | None:
+    """The rendering, or None if the template rejects these messages."""
     try:
         return rendered(messages, *prompt)
     except TextError:
@@ -266,18 +265,18 @@ def _tried(rendered: Rendered, messages: Sequence[Message], *prompt: bool) -> st
 
 
 def _aligned(text: str, marked: str, contents: list[str]) -> list[_Piece] | None:
-    """The pieces of the text, from the one in which contents are numbers; None where the two differ otherwise."""
+    """The pieces of the text, by comparison with the marked rendering; None if they differ in more than the contents."""
     split = HELD.split(marked)
     literals, numbers = split[::2], [int(number) for number in split[1::2]]
     if any(number >= len(contents) for number in numbers):
         return None
     pieces: list[_Piece] = []
-    at = there = 0
+    at = marked_at = 0  # positions in the text and in the marked rendering
     for i, literal in enumerate(literals):
         if not text.startswith(literal, at):
             return None
-        pieces.append(_Piece(at, at + len(literal), there, None))
-        at, there = at + len(literal), there + len(literal)
+        pieces.append(_Piece(at, at + len(literal), marked_at, None))
+        at, marked_at = at + len(literal), marked_at + len(literal)
         if i == len(numbers):
             break
         content = contents[numbers[i]]
@@ -286,13 +285,13 @@ def _aligned(text: str, marked: str, contents: list[str]) -> list[_Piece] | None
         own = next((f for f in forms if text.startswith(f, at) and text.startswith(follows, at + len(f))), None)
         if own is None:
             return None
-        pieces.append(_Piece(at, at + len(own), there, numbers[i]))
-        at, there = at + len(own), there + len(f"{OPENS}{numbers[i]}{CLOSES}")
+        pieces.append(_Piece(at, at + len(own), marked_at, numbers[i]))
+        at, marked_at = at + len(own), marked_at + len(f"{OPENS}{numbers[i]}{CLOSES}")
     return pieces if at == len(text) else None
 
 
-def _found(text: str, contents: list[str]) -> list[_Piece]:
-    """The pieces of the text, where each content is at its first place after the one before."""
+def _searched(text: str, contents: list[str]) -> list[_Piece]:
+    """The pieces of the text if each content is at its first occurrence after the previous one."""
     pieces: list[_Piece] = []
     at = 0
     for i, content in enumerate(contents):
@@ -305,67 +304,64 @@ def _found(text: str, contents: list[str]) -> list[_Piece]:
     return [*pieces, _Piece(at, len(text), -1, None)]
 
 
-def _borders(marked: str, held: list[dict[str, Any]], rendered: Rendered, prompt: bool, eos: str) -> dict[int, int]:
-    """{turn: where it begins in the marked text}: as far as the conversation before it is written without it.
+def _borders(marked: str, numbered: list[dict[str, Any]], rendered: Rendered, prompt: bool, eos: str) -> dict[int, int]:
+    """{turn: its start in the marked text}: the length of the common prefix with the conversation that ends before the turn.
 
-    Some templates put the end of a text after any conversation; it is not compared.
+    Some templates append the end-of-text token to every conversation; it is not compared.
     """
-    found = {}
-    for turn in range(1, len(held) + 1):
-        if turn == len(held) and not prompt:
+    borders = {}
+    for turn in range(1, len(numbered) + 1):
+        if turn == len(numbered) and not prompt:
             break
-        before = _tried(rendered, held[:turn], False)
+        before = _try_render(rendered, numbered[:turn], False)
         if before and not marked.startswith(before):
             before = before.removesuffix(eos)
         if before:
-            found[turn] = _alike(marked, before)
-    return found
+            borders[turn] = _common_prefix(marked, before)
+    return borders
 
 
-def _alike(one: str, other: str) -> int:
-    """How many characters two texts have in common before they differ."""
+def _common_prefix(one: str, other: str) -> int:
+    """Length of the common prefix of two texts."""
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _own_system(text: str, marked: str, held: list[dict[str, Any]], roles: list[str], rendered: Rendered) -> int | None:
-    """Where a system turn ends that the template itself writes before a conversation that has none; None where it writes none.
+def _own_system(
+    text: str, marked: str, numbered: list[dict[str, Any]], roles: list[str], rendered: Rendered
+) -> int | None:
+    """The end of the system turn that the template adds to a conversation without one; None if it adds none.
 
-    It is found by giving it one: what is around that is around its own as well.
+    The template is rendered with a system message. The markers around that message are also those of the template's own.
     """
     if roles[0] == SYSTEM:
         return None
-    given = {"role": SYSTEM, "content": f"{OPENS}{OPENS}{CLOSES}{CLOSES}"}
-    known = _tried(rendered, [given, *held])
-    before, mark, after = (known or "").partition(given["content"])
-    if not mark or given["content"] in after or not (marked.startswith(before) and marked.endswith(after)):
+    system = {"role": SYSTEM, "content": f"{OPENS}{OPENS}{CLOSES}{CLOSES}"}
+    with_system = _try_render(rendered, [system, *numbered])
+    before, mark, after = (with_system or "").partition(system["content"])
+    if not mark or system["content"] in after or not (marked.startswith(before) and marked.endswith(after)):
         return None
     end = len(marked) - len(after)
     if end < len(before) or HELD.search(marked[:end]):
         return None
-    alone = _tried(rendered, [given], False) or ""
-    shared = _alike(known or "", alone) - len(before) - len(mark)
-    found = end + max(0, shared)
+    system_only = _try_render(rendered, [system], False) or ""
+    shared = _common_prefix(with_system or "", system_only) - len(before) - len(mark)
+    own_end = end + max(0, shared)
     first = HELD.search(marked)
-    alike = (first is None or found <= first.start()) and text.startswith(marked[:found])
-    return found if alike else None
+    matches = (first is None or own_end <= first.start()) and text.startswith(marked[:own_end])
+    return own_end if matches else None
 
 
 def _tidied(spans: list[Span], outside: int) -> tuple[Span, ...]:
-    """The spans in order, without overlaps and empty ones. The first `outside` characters, which begin every text, are in no turn."""
-    found = [Span(0, outside, "", True)] if outside else []
+    """The spans in order, without overlaps and empty ones. The first `outside` characters belong to no turn."""
+    tidied = [Span(0, outside, "", True)] if outside else []
     at = outside
     for span in spans:
         start = max(at, span.start)
         if start >= span.end:
             continue
-        last = found[-1] if found else None
-        if (
-            last is not None
-            and (last.role, last.from_template) == (span.role, span.from_template)
-            and span.from_template
-        ):
-            found[-1] = replace(last, end=span.end)
+        if tidied and span.from_template and tidied[-1].from_template and tidied[-1].role == span.role:
+            tidied[-1] = replace(tidied[-1], end=span.end)
         else:
-            found.append(replace(span, start=start))
+            tidied.append(replace(span, start=start))
         at = span.end
-    return tuple(found)
+    return tuple(tidied)

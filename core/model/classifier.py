@@ -1,4 +1,4 @@
-"""Classifier: a head that gives a whole text a number for each class, from the last residual stream."""
+"""Classifier: a head that maps the final residual stream of a text to a score for each class."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ACTIVATIONS = {"tanh": torch.tanh, "gelu": F.gelu, "relu": F.relu}
 
 @dataclass(frozen=True)
 class ClassNames:
-    """The answers of a classifier: the names of its classes in their order, and how its numbers are read.
+    """The names of the classes in order, and the interpretation of the scores.
 
-    one      of all classes one is right: a softmax gives their probabilities
-    several  each class is right or not by itself: a sigmoid gives each its probability
-    numbers  a regression: the numbers are the answer, and no probabilities
+    one      exactly one class applies: a softmax gives the probabilities
+    several  the classes are independent: a sigmoid gives each probability
+    numbers  regression: the scores are the result, without probabilities
 
-    `reads` says which tokens of the last layer it reads:
+    `reads` tells which tokens of the last layer the head reads:
 
     first  the first token, [CLS]             mean  the mean over the tokens of the text
-    last   the last token that is no padding  late  the same mean, taken after the head's dense layer
-    end    of a decoder that reads the source once more, one token later: the place of the source's last end token
+    last   the last token except for padding  late  the same mean, after the dense layer of the head
+    end    in a decoder that reads the shifted source again: the position of the last end token of the source
     """
 
     names: tuple[str, ...]
@@ -38,7 +38,7 @@ class ClassNames:
     reads: Reads = "first"
 
     def probabilities(self, logits: Tensor) -> Tensor | None:
-        """Of logits [..., class]; None for a regression, whose numbers are no logits."""
+        """Probabilities for logits [..., class]; None for a regression."""
         if self.kind == "numbers":
             return None
         return logits.softmax(-1) if self.kind == "one" else logits.sigmoid()
@@ -64,10 +64,10 @@ class ClassifierShape:
     activation: Literal["", "tanh", "gelu", "relu"] = ""  # of the dense layer; "": there is none
     norm: bool = False  # after the dense layer
     bias: bool = True  # of the last layer
-    pad_id: int | None = None  # last: a token that is no end of a text, even where no mask hides it
-    end_id: int | None = None  # end: the token whose place is read
+    pad_id: int | None = None  # last: a token that does not count as the end of a text, even if it is not masked
+    end_id: int | None = None  # end: the token whose position is read
     begins: Literal["start", "last"] = (
-        "start"  # end: the decoder begins with its start token, or with the source's last one (mBART)
+        "start"  # end: first token of the decoder: its start token, or the source's last (mBART)
     )
 
 
@@ -86,24 +86,24 @@ class Classifier(nn.Module):
         return self.shape.classes
 
     def place(self, ids: tuple[int, ...], padding: tuple[bool, ...]) -> int | None:
-        """The position that is read of a text; None where it is the mean over all.
+        """The position that is read; None for the mean over all.
 
-        `ids` are the source's where its end is read. Raises ValueError where it has none.
+        `ids` are those of the source if its end is read. Raises ValueError if it has no end token.
         """
         real = [i for i, hidden in enumerate(padding) if not hidden]
         if self.classes.reads == "first":
             return real[0]
         if self.classes.reads == "end":
-            found = next((i for i in reversed(real) if ids[i] == self.shape.end_id), None)
-            if found is None:
+            end = next((i for i in reversed(real) if ids[i] == self.shape.end_id), None)
+            if end is None:
                 raise ValueError(f"no token {self.shape.end_id} in a text whose end is read")
-            return found
+            return end
         if self.classes.reads == "last":
             return next((i for i in reversed(real) if ids[i] != self.shape.pad_id), real[0])
         return None
 
     def forward(self, x: Tensor, ids: tuple[int, ...], padding: tuple[bool, ...]) -> Tensor:
-        """The last residual [row, pos, d_model] of one text, in several runs -> [row, class]. Padding is not read."""
+        """The final residual stream [row, pos, d_model] of one text, from several runs -> [row, class]. Padding is ignored."""
         at = self.place(ids, padding)
         x = x[:, [i for i, hidden in enumerate(padding) if not hidden] if at is None else at]
         x = x.mean(1) if self.classes.reads == "mean" else x

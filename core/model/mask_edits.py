@@ -1,4 +1,4 @@
-"""Masks edited by hand: regions of cells, compiled so that a thousand of them cost a block of a map no more than ten do."""
+"""Edited masks: regions of cells, compiled so that the time per block of a map does not depend on their number."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from torch import Tensor
 
 from ..errors import TooLarge
 
-Spans = tuple[range, ...]  # several places, as runs of neighbours in rising order: (range(2, 5), range(9, 10))
-Cells = tuple[tuple[int, range], ...]  # a query and a run of its keys, in rising order
+Spans = tuple[range, ...]  # several positions as runs in rising order: (range(2, 5), range(9, 10))
+Cells = tuple[tuple[int, range], ...]  # (query, run of keys) in rising order
 
-# What a compiled edit says of a cell: nothing, that it may be looked at, or that it may not.
+# The code of a cell in a compiled edit.
 UNTOUCHED, ALLOWED, HIDDEN = range(3)
 
-TABLE_BYTES = 1 << 24  # the most that the edits of one run compile to: 16 MiB
-MOST_REGIONS = 20_000  # rectangles and cells of one run, each painted once
-MOST_BANDS = 16  # in one attention: a band is computed for each block again
+TABLE_BYTES = 1 << 24  # maximum size of the compiled edits of one run: 16 MiB
+MOST_REGIONS = 20_000  # rectangles and cells of one run
+MOST_BANDS = 16  # in one attention; bands are computed for every block
 
 
 @dataclass(frozen=True)
 class Region:
-    """The cells that one edit allows or hides, in one head or (None) in all of them.
+    """The cells that one edit allows or hides, in one head or (None) in all.
 
-    Either queries × keys, where None is every one, or single cells, or every cell whose distance, key − query, lies from the
-    first to the last of `distances`, where None is no limit.
+    They are queries × keys (None: all), or single cells, or all cells whose distance, key − query, is from the first to the last of
+    `distances` (None: no limit).
     """
 
     allowed: bool
@@ -40,7 +40,7 @@ class Region:
     distances: tuple[int | None, int | None] | None = None
 
     def rectangles(self) -> list[tuple[range | None, range | None]]:
-        """(queries, keys) of its parts; a band has none."""
+        """(queries, keys) of its rectangles; a band has none."""
         if self.distances is not None:
             return []
         if self.cells:
@@ -49,7 +49,7 @@ class Region:
 
     @property
     def allows_future(self) -> bool:
-        """Whether it lets some query look at a later key."""
+        """True if it makes a later key visible to a query."""
         if not self.allowed:
             return False
         if self.distances is not None:
@@ -61,21 +61,21 @@ class Region:
 
     @property
     def last_query(self) -> int:
-        """-1 where no query is named."""
+        """-1 if no query is named."""
         return max([query for query, _ in self.cells] + [span.stop - 1 for span in self.queries or ()], default=-1)
 
     @property
     def last_key(self) -> int:
-        """-1 where no key is named."""
+        """-1 if no key is named."""
         return max([keys.stop - 1 for _, keys in self.cells] + [span.stop - 1 for span in self.keys or ()], default=-1)
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Rectangles painted over each other. Queries between two edges are all alike, and so are keys: a table holds the rest.
+    """Overlapping rectangles. Queries between two edges have the same codes, and so do keys, so a small table is sufficient.
 
-    table [group, rows, columns] uint8 has a row for every stretch between the query_edges [row - 1] and a column likewise.
-    group_of [head] is where heads differ which of the groups a head belongs to.
+    table [group, rows, columns] uint8 has a row for every interval between query_edges [rows - 1], and a column for every interval
+    between key_edges. group_of [head] is the group of each head; None if all heads are equal.
     """
 
     query_edges: Tensor
@@ -92,7 +92,7 @@ class Grid:
         return self.group_of is not None
 
     def codes(self, queries: Tensor, keys: Tensor, heads: Tensor | None = None) -> Tensor:
-        """[head or 1, query, key] uint8: UNTOUCHED, ALLOWED or HIDDEN, of all heads or of those asked for."""
+        """[head or 1, query, key] uint8: UNTOUCHED, ALLOWED or HIDDEN, for all heads or the given ones."""
         device = queries.device
         rows = torch.searchsorted(self.query_edges.to(device), queries, right=True)
         columns = torch.searchsorted(self.key_edges.to(device), keys, right=True)
@@ -105,7 +105,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Every cell whose distance, key − query, lies from `first` to `last`, in one of n_heads or (None) in all."""
+    """All cells whose distance, key − query, is from `first` to `last`, in one of n_heads or (None) in all."""
 
     first: int | None
     last: int | None
@@ -119,7 +119,7 @@ class Band:
         return self.head is not None
 
     def codes(self, queries: Tensor, keys: Tensor, heads: Tensor | None = None) -> Tensor:
-        """[head or 1, query, key] uint8, as Grid.codes gives it."""
+        """[head or 1, query, key] uint8, as in Grid.codes."""
         distance = keys.int() - queries.int()[:, None]
         inside = torch.ones_like(distance, dtype=torch.bool)
         if self.first is not None:
@@ -127,15 +127,12 @@ class Band:
         if self.last is not None:
             inside &= distance <= self.last
         codes = (inside.to(torch.uint8) * self.code)[None]
-        if self.head is None:
-            return codes
-        chosen = torch.arange(self.n_heads, device=queries.device) if heads is None else heads
-        return codes * (chosen == self.head)[:, None, None]
+        return _only_head(codes, self.head, self.n_heads, heads)
 
 
 @dataclass(frozen=True, eq=False)
 class Singles:
-    """In every text of a batch one cell of its own, hidden: cells [row, 2] are (query, key), in one of n_heads or (None) in all."""
+    """One hidden cell for every text of a batch: cells [row, 2] are (query, key), in one of n_heads or (None) in all."""
 
     cells: Tensor
     head: int | None
@@ -147,23 +144,28 @@ class Singles:
         return self.head is not None
 
     def codes(self, queries: Tensor, keys: Tensor, heads: Tensor | None = None) -> Tensor:
-        """[row, head or 1, query, key] uint8, as Grid.codes gives it for each text."""
+        """[row, head or 1, query, key] uint8, as in Grid.codes for each text."""
         query, key = self.cells.to(queries.device).unbind(1)
         here = (queries == query[:, None])[:, :, None] & (keys == key[:, None])[:, None]  # [row, query, key]
         codes = (here * HIDDEN).to(torch.uint8)[:, None]
-        if self.head is None:
-            return codes
-        chosen = torch.arange(self.n_heads, device=queries.device) if heads is None else heads
-        return codes * (chosen == self.head)[:, None, None]
+        return _only_head(codes, self.head, self.n_heads, heads)
+
+
+def _only_head(codes: Tensor, head: int | None, n_heads: int, heads: Tensor | None) -> Tensor:
+    """Codes [..., 1, query, key] of one head, for all heads or the given ones: UNTOUCHED for the others. None: equal for all heads."""
+    if head is None:
+        return codes
+    selected = torch.arange(n_heads, device=codes.device) if heads is None else heads
+    return codes * (selected == head)[:, None, None]
 
 
 Painted = Grid | Band | Singles
 
 
 def painted(regions: Sequence[Region], n_heads: int) -> tuple[Painted, ...]:
-    """The regions in their order, later over earlier ones, as few layers: neighbours that are no bands become one Grid.
+    """The regions compiled to layers, in order: later ones override earlier ones. Consecutive regions without bands become one Grid.
 
-    Raises TooLarge with both numbers where they are too many or their table would be too large.
+    Raises TooLarge, with both numbers, if there are too many or their table would be too large.
     """
     n_parts = sum(len(region.rectangles()) for region in regions)
     if n_parts > MOST_REGIONS:
@@ -190,7 +192,7 @@ def _grid(regions: list[Region], n_heads: int) -> Grid:
     query_edges = _edges([queries for (queries, _), _ in rectangles])
     key_edges = _edges([keys for (_, keys), _ in rectangles])
     named = sorted({region.head for region in regions if region.head is not None})
-    group = {head: i + 1 for i, head in enumerate(named)}  # group 0: the heads that are not named
+    group = {head: i + 1 for i, head in enumerate(named)}  # group 0: all other heads
     shape = (len(named) + 1, len(query_edges) + 1, len(key_edges) + 1)
     check_size(math.prod(shape))
     table = np.zeros(shape, np.uint8)
@@ -203,14 +205,14 @@ def _grid(regions: list[Region], n_heads: int) -> Grid:
 
 
 def _edges(spans: list[range | None]) -> np.ndarray:
-    """Where some span begins or ends, in rising order, int64."""
+    """The first position of each span and the one after its last, in rising order, int64."""
     return np.unique(
         np.array([edge for span in spans if span is not None for edge in (span.start, span.stop)], np.int64)
     )
 
 
 def _stretch(edges: np.ndarray, span: range | None) -> slice:
-    """The rows of a table that a span covers: row i holds the places from edge i - 1 up to edge i."""
+    """The rows of a table for a span: row i covers the positions from edge i - 1 up to edge i."""
     if span is None:
         return slice(None)
     first, last = np.searchsorted(edges, [span.start, span.stop])
@@ -218,7 +220,7 @@ def _stretch(edges: np.ndarray, span: range | None) -> slice:
 
 
 def check_size(size: int) -> None:
-    """Raises TooLarge, with both numbers, for tables of more bytes than the edits of one run may take."""
+    """Raises TooLarge, with both numbers, if the tables of one run are too large."""
     if size > TABLE_BYTES:
         raise TooLarge(
             f"These edits of the mask need a table of {size:,} bytes, and {TABLE_BYTES:,} is the most. "

@@ -1,4 +1,4 @@
-"""NextTokenRule: the tokens that may follow a text, whatever their scores, as generation_config.json forbids and forces them."""
+"""NextTokenRule: tokens that generation_config.json bans or forces, whatever their scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class Following(NamedTuple):
-    """The tokens that may follow one text: `forced` alone where it names any, else all but `banned`."""
+    """The allowed next tokens of one text: only `forced` if it is not empty, else all but `banned`."""
 
     forced: tuple[int, ...]
     banned: frozenset[int]
@@ -22,26 +22,28 @@ FREE = Following((), frozenset())
 
 @dataclass(frozen=True)
 class NextTokenRule:
-    """The tokens that a published model may write after a text, by its author's choice and beside its scores.
+    """Constraints on the next token, set by the author of a published model.
 
-    Meanings are those of the keys of generation_config.json, as transformers reads it. Lengths count the prompt; of an
-    encoder-decoder they are the decoder's. A forced token wins over a forbidden one. Scores of tokens that may not follow
-    become -inf before any softmax, so that they have no part in the probabilities of the others.
+    The fields have the meaning of the keys of generation_config.json in transformers. Lengths include the prompt, and are those of the
+    decoder. A forced token takes precedence over a banned one. The scores of disallowed tokens become -inf before the softmax, so that
+    the probabilities of the others sum to 1.
     """
 
-    never: tuple[int, ...] = ()  # suppress_tokens, and what bad_words_ids names by itself
-    never_after: tuple[tuple[int, ...], ...] = ()  # bad_words_ids: the last of several tokens may not follow the others
-    never_first: tuple[int, ...] = ()  # begin_suppress_tokens: not the first that is written
-    first: int | None = None  # forced_bos_token_id: it follows a text of one token
-    last: tuple[int, ...] = ()  # forced_eos_token_id: one of them is the last for which there is room
-    fewest: int = 0  # min_length: tokens of a text before it may end
-    fewest_new: int = 0  # min_new_tokens: the same without its prompt
-    no_repeat: int = 0  # no_repeat_ngram_size: no run of so many tokens comes twice
-    end_ids: tuple[int, ...] = ()  # the tokens that end a text, for those two
+    never: tuple[int, ...] = ()  # suppress_tokens, and single tokens of bad_words_ids
+    never_after: tuple[
+        tuple[int, ...], ...
+    ] = ()  # bad_words_ids: the last of several tokens must not follow the others
+    never_first: tuple[int, ...] = ()  # begin_suppress_tokens: banned as the first new token
+    first: int | None = None  # forced_bos_token_id: follows a text of one token
+    last: tuple[int, ...] = ()  # forced_eos_token_id: one of them is the last token of a text of maximum length
+    fewest: int = 0  # min_length: tokens before the end
+    fewest_new: int = 0  # min_new_tokens: new tokens before the end
+    no_repeat: int = 0  # no_repeat_ngram_size: no n-gram of this size occurs twice
+    end_ids: tuple[int, ...] = ()  # end tokens, for the two minimum lengths
 
     @property
     def is_free(self) -> bool:
-        """Whether everything may always follow."""
+        """True if every token is always allowed."""
         lists = (self.never, self.never_after, self.never_first, self.last)
         numbers = (self.fewest, self.fewest_new, self.no_repeat)
         return self.first is None and not any(lists) and not any(numbers)
@@ -49,20 +51,19 @@ class NextTokenRule:
     def following(
         self, text: Sequence[int], lengths: Sequence[int], n_prompt: int, n_most: int | None = None
     ) -> list[Following]:
-        """The tokens that may follow the first n tokens of a text, for each n of `lengths`, in rising order.
+        """The allowed tokens after the first n tokens of a text, for each n of `lengths`, in rising order.
 
-        n_prompt tokens were there before anything was written; the text is over once it has n_most of them (None: never).
+        The prompt has n_prompt tokens, and the text ends after n_most (None: unlimited).
         """
         if self.is_free:
             return [FREE] * len(lengths)
-        wanted = iter(lengths)
-        return [self._after(text, n, repeats, n_prompt, n_most) for n, repeats in self._repeats(text, wanted)]
+        return [self._after(text, n, repeats, n_prompt, n_most) for n, repeats in self._repeats(text, lengths)]
 
-    def _repeats(self, text: Sequence[int], lengths: Iterator[int]) -> Iterator[tuple[int, frozenset[int]]]:
-        """For each length, the tokens that would complete a run of `no_repeat` tokens for the second time."""
+    def _repeats(self, text: Sequence[int], lengths: Sequence[int]) -> Iterator[tuple[int, frozenset[int]]]:
+        """For each length, the tokens that would repeat an n-gram of `no_repeat` tokens."""
         size = self.no_repeat
         seen: dict[tuple[int, ...], set[int]] = {}
-        read = 0  # tokens whose runs are in `seen`
+        read = 0  # tokens whose n-grams are in `seen`
         for n in lengths:
             if not size:
                 yield n, frozenset()
@@ -81,7 +82,7 @@ class NextTokenRule:
         if self.first is not None and n == 1:
             return Following((self.first,), frozenset())
         banned = {*self.never, *repeats}
-        # A token that is forced after one token is not yet the first that is chosen.
+        # A token that is forced after one token does not count as the first new token.
         if n == (n_prompt if n_prompt > 1 or self.first is None else n_prompt + 1):
             banned.update(self.never_first)
         if n < self.fewest or n - n_prompt < self.fewest_new:
@@ -97,19 +98,18 @@ ANYTHING = NextTokenRule()
 
 
 def allowed_only(logits: Tensor, following: Sequence[Following]) -> Tensor:
-    """[row, vocab] -> the same with -inf for tokens that may not follow the text of that row.
+    """[row, vocab] -> the same with -inf for disallowed tokens of each row.
 
-    A single forced token keeps its score; several have 0 each, as published code gives them. A row is all -inf where nothing
-    may follow.
+    A single forced token keeps its score. Several have 0 each, as in the published code. A row without allowed tokens is all -inf.
     """
-    if all(what == FREE for what in following):
+    if all(constraint == FREE for constraint in following):
         return logits
-    found = logits.clone()
+    masked = logits.clone()
     for row, (forced, banned) in enumerate(following):
         if forced:
             own = logits[row, list(forced)] if len(forced) == 1 else 0.0
-            found[row] = -torch.inf
-            found[row, list(forced)] = own
+            masked[row] = -torch.inf
+            masked[row, list(forced)] = own
         elif banned:
-            found[row, sorted(banned)] = -torch.inf
-    return found
+            masked[row, sorted(banned)] = -torch.inf
+    return masked

@@ -1,4 +1,4 @@
-"""largest(): many numbers as few, each the largest of its patch."""
+"""largest(): adaptive max pooling along the last axis."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from torch import Tensor
 
 
 def largest(x: Tensor, n: int) -> Tensor:
-    """[..., m] -> [..., n]: the largest number of each of n patches along the last axis, which together cover it.
+    """[..., m] -> [..., n]: the maximum of each of n patches that cover the last axis, from ⌊i·m/n⌋ to ⌈(i + 1)·m/n⌉.
 
-    The patches are those of torch's adaptive_max_pool1d, from ⌊i·m/n⌋ to ⌈(i + 1)·m/n⌉. That one is wrong on Apple's
-    devices where n does not divide m (github.com/pytorch/pytorch/issues/190064), and slower on a CPU where it does.
+    The patches are those of torch's adaptive_max_pool1d, which is wrong on Apple's devices if n does not divide m
+    (github.com/pytorch/pytorch/issues/190064), and slower on a CPU if it does.
     """
     m = x.shape[-1]
     if m % n == 0:

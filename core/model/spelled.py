@@ -1,4 +1,4 @@
-"""Tokens from their spellings alone, as a tokenizer gives them ("Ġcat", "▁cat", "##ing", "[CLS]") and without the tokenizer."""
+"""Tokens from the strings of a tokenizer ("Ġcat", "▁cat", "##ing", "[CLS]"), without the tokenizer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NEWLINE, SPACE = "Ċ", "Ġ"
 
 
 def spelled_tokens(strings: Sequence[str], padding: Sequence[bool] = (), second_from: int | None = None) -> Tokens:
-    """The tokens of a text that is known by their spellings; the text is put together from these.
+    """Tokens from their strings, from which the text is assembled.
 
-    The sign for a space tells which kind of vocabulary they are of: Ġ, ▁, </w>, spaces themselves, or none, where ## continues
-    a word and all else begins one. Numbers in the vocabulary are not known: ids are −1, −2 and so on, the same for the same
-    spelling. `padding` says which ones fill up, `second_from` where the second of two sentences begins.
+    The kind of vocabulary follows from its sign for a space: Ġ, ▁, </w>, spaces, or none, where ## continues a word and all other
+    tokens begin one. The ids are unknown, and therefore −1, −2 and so on, equal for equal strings. `padding` marks padding tokens, and
+    `second_from` is the index of the first token of the second sentence.
     """
     special = [bool(SPECIAL.fullmatch(string)) and string not in UNKNOWN for string in strings]
     offsets, text = _placed(strings, special)
@@ -48,19 +48,19 @@ def spelled_tokens(strings: Sequence[str], padding: Sequence[bool] = (), second_
 
 
 def may_be_padding(string: str) -> bool:
-    """Whether a token is called padding."""
+    """True if the token has the name of a padding token."""
     return bool(PADDING.fullmatch(string))
 
 
 def _placed(strings: Sequence[str], special: Sequence[bool]) -> tuple[list[tuple[int, int]], str]:
-    """The first character of each token in the text and the one after its last, and the text. Special tokens have none."""
-    spoken = [string for string, s in zip(strings, special, strict=True) if not s]
-    if any(SPACE in string or NEWLINE in string for string in spoken):
-        found = _of_bytes(strings, special)
-        if found is not None:
-            return found
+    """(first, after the last) character of each token, and the text. Special tokens have no characters."""
+    plain = [string for string, s in zip(strings, special, strict=True) if not s]
+    if any(SPACE in string or NEWLINE in string for string in plain):
+        placed = _placed_bytes(strings, special)
+        if placed is not None:
+            return placed
     text, offsets = "", []
-    pieces = _way_of(spoken)
+    pieces = _decoder_of(plain)
     for string, is_special in zip(strings, special, strict=True):
         piece = "" if is_special else pieces(string, text)
         start = len(text)
@@ -69,15 +69,15 @@ def _placed(strings: Sequence[str], special: Sequence[bool]) -> tuple[list[tuple
     return _without_first_space(offsets, text)
 
 
-def _way_of(spoken: Sequence[str]) -> Callable[[str, str], str]:
-    """(token, text before it) -> the characters that the token adds."""
-    if any(SPACE in string or NEWLINE in string for string in spoken):
+def _decoder_of(plain: Sequence[str]) -> Callable[[str, str], str]:
+    """A function (token, text before it) -> the characters of the token, by the kind of vocabulary."""
+    if any(SPACE in string or NEWLINE in string for string in plain):
         return lambda string, _: string.replace(SPACE, " ").replace(NEWLINE, "\n")
-    if any("▁" in string for string in spoken):
+    if any("▁" in string for string in plain):
         return lambda string, _: string.replace("▁", " ")
-    if any(string.endswith("</w>") for string in spoken):
+    if any(string.endswith("</w>") for string in plain):
         return lambda string, _: string.removesuffix("</w>") + " " * string.endswith("</w>")
-    if any(string[:1].isspace() or string[-1:].isspace() for string in spoken):
+    if any(string[:1].isspace() or string[-1:].isspace() for string in plain):
         return lambda string, _: string
     return _wordpiece
 
@@ -89,9 +89,9 @@ def _wordpiece(string: str, before: str) -> str:
     return string if joined else f" {string}"
 
 
-def _of_bytes(strings: Sequence[str], special: Sequence[bool]) -> tuple[list[tuple[int, int]], str] | None:
-    """The same for spellings of bytes, which give a letter beyond ASCII as several signs; None where they are no such spellings."""
-    table = _bytes_of()
+def _placed_bytes(strings: Sequence[str], special: Sequence[bool]) -> tuple[list[tuple[int, int]], str] | None:
+    """_placed() for a byte-level vocabulary, in which a non-ASCII letter has several signs; None for others."""
+    table = _byte_of_sign()
     spelled = []
     for string, is_special in zip(strings, special, strict=True):
         if not is_special and not all(char in table for char in string):
@@ -102,28 +102,26 @@ def _of_bytes(strings: Sequence[str], special: Sequence[bool]) -> tuple[list[tup
         text = whole.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    at = [
-        i for i, char in enumerate(text) for _ in char.encode("utf-8")
-    ]  # of each byte the character that it is a part of
+    char_of = [i for i, char in enumerate(text) for _ in char.encode("utf-8")]  # character index of each byte
     offsets, start = [], 0
     for piece in spelled:
         stop = start + len(piece)
-        place = at[start] if start < len(at) else len(text)
-        offsets.append((place, at[stop - 1] + 1) if piece else (place, place))
+        first = char_of[start] if start < len(char_of) else len(text)
+        offsets.append((first, char_of[stop - 1] + 1) if piece else (first, first))
         start = stop
     return _without_first_space(offsets, text)
 
 
 def _without_first_space(offsets: list[tuple[int, int]], text: str) -> tuple[list[tuple[int, int]], str]:
-    """The same without a space before the first word, which sentencepiece vocabularies put there."""
+    """The same without the space that sentencepiece vocabularies add before the first word."""
     if not text.startswith(" ") or len(text) < 2 or text[1].isspace() or any(span == (0, 1) for span in offsets):
         return offsets, text
     return [(max(0, start - 1), max(0, stop - 1)) for start, stop in offsets], text[1:]
 
 
 @cache
-def _bytes_of() -> dict[str, int]:
-    """The byte that each sign of a byte-level vocabulary means: printable ones are themselves, others are counted from U+0100."""
+def _byte_of_sign() -> dict[str, int]:
+    """Sign of a byte-level vocabulary -> byte. Printable bytes are their own sign; others have signs from U+0100."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(others)}

@@ -1,9 +1,8 @@
-"""A stranger's Jinja template as text: in jinja2's sandbox, in the dialect of chat templates, and within bounds of work and size.
+"""Renders an untrusted Jinja chat template, within bounds of work and size.
 
-The sandbox keeps a template from files, from the network and from Python's own attributes. It does not keep it from a loop
-without end or from a string of gigabytes. So the template is rewritten before it is compiled: each turn of a loop, each call, each
-filter and each value that is made is counted, and no value may grow beyond a bound. The dialect is that of transformers
-(`utils/chat_template_utils.py`), so that the same template gives the same text.
+jinja2's sandbox denies access to files, the network and Python attributes. It does not prevent an endless loop or a string of
+gigabytes. So the template is rewritten before it is compiled: every iteration, call, filter and new value is counted, and the size of
+values is bounded. The dialect is that of transformers (`utils/chat_template_utils.py`), so that the same template gives the same text.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from jinja2.visitor import NodeTransformer
 from ..errors import TextError
 
 LONGEST_TEMPLATE = 1 << 17  # characters; the longest published ones have 20,000
-LARGEST = 1 << 20  # characters of one value, with all that is in it,
-ITEM = 16  # where an item of a list counts as so many
-DEEPEST = 64  # values inside of values
-MOST_BITS = 4096  # of a whole number
-WORK = 1 << 22  # steps of a rendering; a chat of ten turns takes some thousands
-STEP = 16  # of them for a turn of a loop, a call or a filter, which run in Python;
-CHARS = 16  # so many characters are copied in one
-WIDEST = 10_000  # characters to which a text may be filled up
-SAID = 300  # characters of what a template says of itself in a refusal
-WORK_OF = "\0work"  # in a context: names in templates have no such character
+LARGEST = 1 << 20  # characters of one value with its contents
+ITEM = 16  # characters that an item of a list counts as
+DEEPEST = 64  # levels of nested values
+MOST_BITS = 4096  # of an integer
+WORK = 1 << 22  # steps of a rendering; a chat of ten turns takes a few thousand
+STEP = 16  # steps of an iteration, a call or a filter, which run in Python
+CHARS = 16  # characters that are copied in one step
+WIDEST = 10_000  # characters to which a text may be padded
+SAID = 300  # characters of a template's own message in an error
+WORK_OF = "\0work"  # key of the context; names in templates cannot contain the character 0
 TEXT_METHODS = (
     "capitalize casefold center count endswith find format format_map index isalnum isalpha isascii isdecimal isdigit "
     "isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower lstrip partition removeprefix "
@@ -59,18 +58,18 @@ FILTERS = (
 
 
 class _TooMuch(Exception):
-    """A template that does more than it may."""
+    """The template exceeds a limit."""
 
 
 class _Refused(Exception):
-    """The template says by raise_exception() that it does not take these values."""
+    """The template called raise_exception()."""
 
 
 class Work:
-    """The steps that a rendering has left, and the size that a value may have."""
+    """The remaining steps of a rendering, and the maximum size of a value."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self.largest = self.left = LARGEST  # for the values that are given
+        self.largest = self.left = LARGEST  # of the input values
         given, _ = self.weigh(values)
         self.largest = LARGEST + 8 * given
         self.left = WORK + 16 * given
@@ -81,12 +80,12 @@ class Work:
             raise _TooMuch("It has run for too long: it may hold a loop without end.")
 
     def admit(self, size: int) -> None:
-        """Raises for a value of this size, before it is made."""
+        """Raises if a value of this size is too large, before it is created."""
         if size > self.largest:
             raise _TooMuch(f"It asks for a value as large as {size:,} characters, and {self.largest:,} are allowed.")
 
     def weigh(self, value: Any) -> tuple[int, int]:
-        """Size of a value with all that is in it, however often, in characters, and how deep it is."""
+        """Size of a value with its contents, in characters, and its depth. Contents that occur twice count twice."""
         size, level, depth = 0, [value], 0
         while level:
             inner: list[Any] = []
@@ -113,22 +112,22 @@ class Work:
                 raise _TooMuch(f"It puts lists into lists more than {DEEPEST} deep.")
         return size, depth
 
-    def made(self, value: Any) -> Any:
-        """The value, if it may be there. What gives items one by one becomes the list of them."""
+    def checked(self, value: Any) -> Any:
+        """The value, if its size is allowed. An iterator becomes a list."""
         if isinstance(value, Iterator) and not isinstance(value, LoopContext):
             value = list(value)
         self.weigh(value)
         return value
 
     def admit_format(self, text: str, given: object) -> None:
-        """Raises for a format with more than can be written out: a wide field, or a long value in many of them."""
+        """Raises for a format with a wide field, or with a long value in many fields."""
         if re.search(r"\d{4}", text) or "*" in text or re.search(r"\{[^{}]*:[^{}]*\{", text):
             raise _TooMuch("It formats a value with a width of its own, or of thousands of characters.")
         size, _ = self.weigh(given)
         self.admit(len(text) + (text.count("%") + text.count("{")) * size)
 
     def admit_call(self, name: str, text: str, given: list[Any]) -> None:
-        """Raises for a call of a text's method whose result would be too large."""
+        """Raises for a call of a string method whose result would be too large."""
         if name in ("format", "format_map"):
             self.admit_format(text, given)
         elif name in ("center", "ljust", "rjust", "zfill"):
@@ -160,13 +159,13 @@ def _work(context: Context) -> Work:
 
 @pass_context
 def _made(context: Context, value: Any) -> Any:
-    """Filter that every list, dictionary and slice of a template passes."""
-    return _work(context).made(value)
+    """Filter around every list, dictionary and slice of a template."""
+    return _work(context).checked(value)
 
 
 @pass_context
 def _each(context: Context, items: Any, literal: int) -> Iterator[Any]:
-    """Filter that what a loop goes over passes: each turn is counted, with the characters of its body."""
+    """Filter around the iterable of a loop: counts each iteration with the characters of its body."""
     work = _work(context)
     for item in items:
         work.spend(STEP + literal // CHARS)
@@ -175,34 +174,34 @@ def _each(context: Context, items: Any, literal: int) -> Iterator[Any]:
 
 @pass_context
 def _turn(context: Context, value: Any, literal: int) -> Any:
-    """Filter at the beginning of the body of a recursive loop, which counts the turn."""
+    """Filter at the beginning of the body of a recursive loop: counts the iteration."""
     _work(context).spend(STEP + literal // CHARS)
     return value
 
 
 @pass_context
 def _joined(context: Context, parts: list[Any]) -> str:
-    """Filter in place of the operator ~."""
+    """Filter that replaces the operator ~."""
     work = _work(context)
     work.weigh(parts)
-    return work.made("".join(map(str, parts)))
+    return work.checked("".join(map(str, parts)))
 
 
 @pass_context
 def _written(context: Context, value: Any) -> Any:
-    """Every value that is put into the text passes here."""
+    """Finalizer of every value that is inserted into the text."""
     work = _work(context)
     work.spend(STEP)
-    return work.made(value)
+    return work.checked(value)
 
 
 class _Counted(NodeTransformer):
-    """Has a template count what it does: see the module."""
+    """Inserts the counting filters into a template."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         literal = sum(len(data.data) for data in node.find_all(nodes.TemplateData))
         self.generic_visit(node)
-        if node.recursive:  # its turns are counted in the body: loop() runs over other items than `iter`
+        if node.recursive:  # counted in the body, because loop() iterates over other items than `iter`
             turn = _filtered(nodes.Const("", lineno=node.lineno), "\0turn", nodes.Const(literal))
             node.body.insert(0, nodes.ExprStmt(turn, lineno=node.lineno))
             return node
@@ -230,7 +229,7 @@ class _Counted(NodeTransformer):
     def visit_Operand(self, node: nodes.Operand) -> nodes.Operand:
         self.generic_visit(node)
         if not isinstance(node.expr, nodes.Const):
-            node.expr = _filtered(node.expr, "\0made")  # comparing takes time by its size
+            node.expr = _filtered(node.expr, "\0made")  # the time of a comparison depends on the size
         return node
 
     def visit_EvalContextModifier(self, node: nodes.Node) -> nodes.Node:
@@ -248,19 +247,18 @@ def _filtered(node: nodes.Node, name: str, *args: nodes.Expr) -> nodes.Filter:
 
 
 class _Generation(Extension):
-    """{% generation %}…{% endgeneration %}, around what a model is trained to write. It is rendered as it is."""
+    """{% generation %}…{% endgeneration %}, around text that a model is trained to generate. It is rendered unchanged."""
 
     tags: ClassVar[set[str]] = {"generation"}  # pyrefly: ignore[bad-override]
 
     def parse(self, parser: Any) -> nodes.Node:
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        made = nodes.Filter(None, "\0made", [], [], None, None)
-        return nodes.FilterBlock(body, made, lineno=line)
+        return nodes.FilterBlock(body, nodes.Filter(None, "\0made", [], [], None, None), lineno=line)
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """jinja2's own, that counts (see the module) and refuses what it would leave out in silence."""
+    """jinja2's sandbox with counting. Attributes that it would silently leave out raise an error."""
 
     intercepted_binops = frozenset(("+", "*", "%", "**"))
 
@@ -279,7 +277,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 raise _TooMuch("It asks for a whole number of more than a thousand digits.")
         elif operator == "%" and isinstance(left, str):
             work.admit_format(left, right)
-        return work.made(super().call_binop(context, operator, left, right))
+        return work.checked(super().call_binop(context, operator, left, right))
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         work = _work(__context)
@@ -297,69 +295,88 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 raise SecurityError(f"the method {name}() of a {type(owner).__name__}")
             if isinstance(owner, str):
                 work.admit_call(name, owner, [*args, *kwargs.values()])
-        return work.made(super().call(__context, __obj, *args, **kwargs))
+        return work.checked(super().call(__context, __obj, *args, **kwargs))
 
 
 def _counting(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter or a test of jinja2 that counts."""
+    """A filter or test of jinja2 with counting."""
     passed = _PassArg.from_obj(own)
 
     @pass_context
     def counted(context: Context, value: Any = None, *args: Any, **kwargs: Any) -> Any:
         work = _work(context)
         work.spend(STEP)
-        _admit_filter(work, name, value, [*args, *kwargs.values()])
+        if (admit := _ADMIT.get(name)) is not None:
+            admit(work, value, [*args, *kwargs.values()])
         first: dict[_PassArg | None, tuple[Any, ...]] = {
             _PassArg.context: (context,),
             _PassArg.eval_context: (context.eval_ctx,),
             _PassArg.environment: (context.environment,),
         }
-        return work.made(own(*first.get(passed, ()), value, *args, **kwargs))
+        return work.checked(own(*first.get(passed, ()), value, *args, **kwargs))
 
     return counted
 
 
-def _admit_filter(work: Work, name: str, value: Any, given: list[Any]) -> None:
-    """Raises for a filter whose result would be too large, or would take long."""
-    if name == "format":
-        work.admit_format(str(value), given)
-    elif name == "join":
-        work.admit_join(next((each for each in given if isinstance(each, str)), ""), value)
-    elif name == "replace":
-        work.admit_replace(str(value), given)
-    elif name == "round" and any(isinstance(each, int) and abs(each) > MOST_BITS // 8 for each in given):
+def _admit_round(work: Work, value: Any, given: list[Any]) -> None:
+    if any(isinstance(each, int) and abs(each) > MOST_BITS // 8 for each in given):
         raise _TooMuch("It rounds to hundreds of digits.")
-    elif name == "sum" and any(isinstance(each, list | tuple) for each in given):
+
+
+def _admit_sum(work: Work, value: Any, given: list[Any]) -> None:
+    if any(isinstance(each, list | tuple) for each in given):
         size, _ = work.weigh([value, given])
         work.admit(size)
         work.spend(size * size // (ITEM * CHARS))  # each addition copies the sum so far
-    elif name in ("batch", "slice"):
-        work.admit(work.weigh(value)[0] + ITEM * max((abs(each) for each in given if isinstance(each, int)), default=0))
-    elif name == "center":
-        work.admit_width(given)
-    elif name == "wordwrap":
-        between = max((len(each) for each in given if isinstance(each, str)), default=1)
-        work.admit(len(str(value)) * (1 + between))
-    elif name == "xmlattr":
-        work.admit(6 * work.weigh(value)[0])  # the longest escape has six characters
-    elif name == "indent":
-        work.admit_width(given)
-        widest = max(
-            (each if isinstance(each, int) else len(each) for each in given if isinstance(each, str | int)), default=4
-        )
-        work.admit(len(str(value)) + (str(value).count("\n") + 1) * widest)
-    elif name == "tojson":
-        size, depth = work.weigh(value)
-        wide = [each if isinstance(each, int) else len(str(each)) for each in given if each is not None]
-        work.admit(size * (1 + depth * max(wide, default=0)))
-    elif name in ("in", "eq", "==", "ne", "!=", "sort", "unique", "groupby", "dictsort", "max", "min"):
-        work.weigh([value, *given])
+
+
+def _admit_batch(work: Work, value: Any, given: list[Any]) -> None:
+    most = max((abs(each) for each in given if isinstance(each, int)), default=0)
+    work.admit(work.weigh(value)[0] + ITEM * most)
+
+
+def _admit_wordwrap(work: Work, value: Any, given: list[Any]) -> None:
+    between = max((len(each) for each in given if isinstance(each, str)), default=1)
+    work.admit(len(str(value)) * (1 + between))
+
+
+def _admit_indent(work: Work, value: Any, given: list[Any]) -> None:
+    work.admit_width(given)
+    widths = (each if isinstance(each, int) else len(each) for each in given if isinstance(each, str | int))
+    work.admit(len(str(value)) + (str(value).count("\n") + 1) * max(widths, default=4))
+
+
+def _admit_tojson(work: Work, value: Any, given: list[Any]) -> None:
+    size, depth = work.weigh(value)
+    widths = [each if isinstance(each, int) else len(str(each)) for each in given if each is not None]
+    work.admit(size * (1 + depth * max(widths, default=0)))
+
+
+# Filter or test -> a check that raises if its result would be too large or would take too long. Others need no check.
+_ADMIT: dict[str, Callable[[Work, Any, list[Any]], object]] = {
+    "format": lambda work, value, given: work.admit_format(str(value), given),
+    "join": lambda work, value, given: work.admit_join(next((e for e in given if isinstance(e, str)), ""), value),
+    "replace": lambda work, value, given: work.admit_replace(str(value), given),
+    "round": _admit_round,
+    "sum": _admit_sum,
+    "batch": _admit_batch,
+    "slice": _admit_batch,
+    "center": lambda work, value, given: work.admit_width(given),
+    "wordwrap": _admit_wordwrap,
+    "xmlattr": lambda work, value, given: work.admit(6 * work.weigh(value)[0]),  # the longest escape has 6 characters
+    "indent": _admit_indent,
+    "tojson": _admit_tojson,
+    **dict.fromkeys(
+        ("in", "eq", "==", "ne", "!=", "sort", "unique", "groupby", "dictsort", "max", "min"),
+        lambda work, value, given: work.weigh([value, *given]),
+    ),
+}
 
 
 def _tojson(
     value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
 ) -> str:
-    """As in transformers: jinja2's own filter writes what HTML needs."""
+    """As in transformers, without the HTML escapes of jinja2's filter."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
@@ -368,14 +385,14 @@ def _raise(message: object = "") -> None:
 
 
 def _strftime_now(spelled: str) -> str:
-    """Today and now, as strftime() spells it: some templates tell the model its date."""
+    """The current date and time in the format of strftime(). Some templates contain the date."""
     if len(spelled) > SAID or re.search(r"%[^a-zA-Z%-]|%-?\d", spelled):
         raise _TooMuch("It asks for the date in a way that is not known.")
     return datetime.now().strftime(spelled)
 
 
 class _Names(Namespace):
-    """namespace() of a template, without names that begin with an underscore."""
+    """namespace() of a template, without names that start with an underscore."""
 
     def __init__(*args: Any, **kwargs: Any) -> None:
         self, args = args[0], args[1:]
@@ -405,19 +422,19 @@ class _Dict:
 
 
 def _environment() -> _Sandbox:
-    made = _Sandbox(
+    sandbox = _Sandbox(
         trim_blocks=True,
         lstrip_blocks=True,
-        optimized=False,  # it would compute constants before there is anything to count with
+        optimized=False,  # constants would be computed before counting starts
         extensions=[_Generation, LoopControlExtension],
         finalize=_written,
     )
-    own = {name: made.filters[name] for name in FILTERS.split()} | {"tojson": _tojson}
+    own = {name: sandbox.filters[name] for name in FILTERS.split()} | {"tojson": _tojson}
     marks = {"\0made": _made, "\0each": _each, "\0joined": _joined, "\0turn": _turn}
-    made.filters = {name: _counting(name, its) for name, its in own.items()} | marks
-    made.tests = {name: _counting(name, its) for name, its in made.tests.items()}
+    sandbox.filters = {name: _counting(name, its) for name, its in own.items()} | marks
+    sandbox.tests = {name: _counting(name, its) for name, its in sandbox.tests.items()}
     names: dict[str, Any] = {
-        "range": made.globals["range"],
+        "range": sandbox.globals["range"],
         "dict": _Dict(),
         "cycler": Cycler,
         "joiner": Joiner,
@@ -425,8 +442,8 @@ def _environment() -> _Sandbox:
         "raise_exception": _raise,
         "strftime_now": _strftime_now,
     }
-    made.globals = names
-    return made
+    sandbox.globals = names
+    return sandbox
 
 
 _SANDBOX = _environment()
@@ -434,7 +451,7 @@ _SANDBOX = _environment()
 
 @lru_cache(maxsize=64)
 def compiled(source: str) -> Template:
-    """Raises TextError for what is no template, with the line."""
+    """The compiled template. Raises TextError, with the line, if it is invalid."""
     if len(source) > LONGEST_TEMPLATE:
         raise TextError(
             f"The chat template has {len(source):,} characters, and at most {LONGEST_TEMPLATE:,} are read. {INSTEAD}"
@@ -455,10 +472,10 @@ INSTEAD = "Read the text as it is."
 
 
 def render(source: str, values: Mapping[str, Any]) -> str:
-    """The text that a template makes of these values, which hold numbers, strings, lists and dictionaries alone.
+    """Render a template with these values, which consist of numbers, strings, lists and dictionaries.
 
-    Raises TextError in one sentence for a template that cannot be read, refuses these values, asks for what the sandbox does not
-    give, or does more than it may.
+    Raises TextError for a template that cannot be compiled, rejects these values, requests anything that the sandbox denies, or
+    exceeds a limit.
     """
     template = compiled(source)
     try:
@@ -482,7 +499,7 @@ def render(source: str, values: Mapping[str, Any]) -> str:
         why = str(error)
     except MemoryError:
         why = "It asks for more memory than there is."
-    except (TemplateError, Exception) as error:  # whatever Python says of values that a template did not expect
+    except (TemplateError, Exception) as error:  # any error for values that the template did not expect
         why = f"{type(error).__name__}: {error}"
     raise TextError(f"The chat template of this model was stopped. {_ended(why)} {INSTEAD}") from None
 
@@ -493,6 +510,6 @@ def _ended(said: str) -> str:
 
 
 def shortened(said: str) -> str:
-    """One line of what a template or jinja2 says, which may be long and may hold anything."""
+    """A message of a template or of jinja2, on one line, printable and of bounded length."""
     line = " ".join("".join(char if char.isprintable() else " " for char in said[: 2 * SAID]).split())
     return line if len(line) <= SAID else f"{line[: SAID - 1]}…"

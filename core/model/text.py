@@ -1,4 +1,4 @@
-"""Tokens: a text as the model reads it, each piece aligned with the characters it came from."""
+"""Tokens: a text as the model reads it, each token aligned with its characters."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from tokenizers import Encoding, Tokenizer
 
 from ..errors import TextError
 
-UNKNOWN = ("[UNK]", "<unk>", "<UNK>")  # what published vocabularies call a piece that they do not hold
-SPACE_SIGNS = ({"Ġ"}, {"▁"})  # how byte-level and sentencepiece vocabularies write a space
+UNKNOWN = ("[UNK]", "<unk>", "<UNK>")  # unknown tokens of published vocabularies
+SPACE_SIGNS = ({"Ġ"}, {"▁"})  # a space in byte-level and sentencepiece vocabularies
 VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u00ad": "U+00AD", "\x7f": "␡"}
-BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols by their category, with nothing drawn
-MOST_SYMBOLS = 64  # that a sentence can list
-UNDRAWN = ("Cc", "Cf")  # categories of characters that leave a mark on the letter before them where it was
-JOINERS = "\u200c\u200d"  # inside a word or an emoji they decide its shape; alone they are nothing to see
+BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols by category, but invisible
+MOST_SYMBOLS = 64  # listed in a sentence
+UNDRAWN = ("Cc", "Cf")  # categories of invisible characters, which do not separate a mark from its letter
+JOINERS = "\u200c\u200d"  # inside a word or an emoji they determine its shape; otherwise they are invisible
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Aligned tuples, one entry a token. Offsets count characters of `text`; every combining mark of it is some token's."""
+    """Aligned tuples with one entry per token. Offsets count characters of `text`, and cover all of its combining marks."""
 
     text: str
     ids: tuple[int, ...]
     strings: tuple[str, ...]  # the tokenizer's own spelling: "Ġcat", "##ing", "[CLS]"
-    offsets: tuple[tuple[int, int], ...]  # first character, and the one after the last; (0, 0) where there are none
+    offsets: tuple[tuple[int, int], ...]  # first character, and the one after the last; (0, 0) if there are none
     word_ids: tuple[int | None, ...]
     sequence_ids: tuple[int | None, ...]
-    special: tuple[bool, ...]  # put there by, or reserved for, the model's format: [CLS], </s>, <|endoftext|>
+    special: tuple[bool, ...]  # part of the model's format: [CLS], </s>, <|endoftext|>
     type_ids: tuple[int, ...]
-    padding: tuple[bool, ...]  # True where the token only fills a batch up
-    # A token's label where its characters of `text` do not give it: the composed form of this text is read the same, and is
-    # divided where this one cannot be. None nearly everywhere.
+    padding: tuple[bool, ...]  # True for tokens that only pad a batch
+    # Label of a token if its characters of `text` do not give it, because the composed form of the text gives the same tokens and
+    # can be divided where this one cannot. None for nearly all tokens.
     own_labels: tuple[str | None, ...] = ()
-    # Of a conversation that a chat template wrote out (core.model.chat):
-    roles: tuple[str | None, ...] = ()  # whose turn each token is in: "user"; None where it is in none
-    from_template: tuple[bool, ...] = ()  # whether the template wrote it, and no message
+    # Of a conversation rendered by a chat template (core.model.chat):
+    roles: tuple[str | None, ...] = ()  # of the turn of each token: "user"; None outside of turns
+    from_template: tuple[bool, ...] = ()  # True if the token comes from the template, not from a message
 
     def __post_init__(self) -> None:
         for name, none in (("own_labels", None), ("roles", None), ("from_template", False)):
@@ -54,17 +54,16 @@ class Tokens:
 
     @property
     def is_chat(self) -> bool:
-        """Whether a chat template wrote the text out."""
+        """True if the text was rendered by a chat template."""
         return any(self.from_template)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What a person reads for each token.
+        """Readable label of each token.
 
-        The letters of the text that the token stands for, composed (é is one character, NFC), without the one space before a
-        word; special tokens by name;
-        characters that leave no mark shown as one (␣ ↵ ⇥ U+200B). Tokens that share a character say which part of it they
-        are ("🎉 1/3"); a piece that the vocabulary does not hold is followed by what the model reads instead ("🎉 [UNK]").
+        It consists of the token's characters, composed (NFC, so é is one character), without the space before a word. Invisible
+        characters are replaced by signs (␣ ↵ ⇥ U+200B). Special tokens are labelled by name, tokens that share a character with
+        their part of it ("🎉 1/3"), and unknown pieces with the token that the model reads instead ("🎉 [UNK]").
         """
         spaces = tuple(self._is_space(i) for i in range(len(self)))
         parts = shared_characters([(0, 0) if space else span for space, span in zip(spaces, self.offsets, strict=True)])
@@ -72,8 +71,10 @@ class Tokens:
         return tuple(own[i] or self._label(i, space, *parts[i]) for i, space in enumerate(spaces))
 
     def _is_space(self, i: int) -> bool:
-        """Whether the token is nothing but the sign for spaces, which may have no characters: some tokenizers put one
-        before the text, and some leave spaces out of their offsets."""
+        """True if the token consists of signs for spaces.
+
+        It may have no characters: some tokenizers add one before the text, and some leave spaces out of their offsets.
+        """
         return set(self.strings[i]) in SPACE_SIGNS and self.text[slice(*self.offsets[i])] != self.strings[i]
 
     def _label(self, i: int, space: bool, part: int, n_parts: int) -> str:
@@ -89,9 +90,9 @@ class Tokens:
 
 
 def shared_characters(offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """For each token (k, n): the k-th of n neighbours whose characters overlap; (1, 1) for one that shares none.
+    """For each token (k, n): the k-th of n neighbours with overlapping characters; (1, 1) without overlap.
 
-    Byte-level vocabularies cut an emoji or an accented letter into several tokens, and all of them point at it.
+    Byte-level vocabularies split an emoji or an accented letter into several tokens with the same offsets.
     """
     groups: list[list[int]] = []
     reach = -1  # the character after the last one seen in the group
@@ -105,11 +106,11 @@ def shared_characters(offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int
 
 
 def visible(piece: str) -> str:
-    """The piece, composed (NFC), with every character that leaves no mark replaced by one that does."""
+    """The piece, composed (NFC), with signs in place of invisible characters."""
     if len(piece) > 1 and piece[0] == " " and not piece[1].isspace():
         piece = piece[1:]
     if piece.isascii() and piece.isprintable() and " " not in piece:
-        return piece  # most pieces of most texts, and a long text has many
+        return piece  # fast path for most pieces
     return unicodedata.normalize("NFC", "".join(_mark(piece, i) for i in range(len(piece))))
 
 
@@ -125,29 +126,22 @@ def _mark(piece: str, i: int) -> str:
     if kind in ("Mn", "Me", "Mc"):
         if i:
             return char
-        # An accent needs a letter to sit on; a variation selector has no shape even then.
+        # An accent is shown on a placeholder. A variation selector has no shape.
         return f"U+{ord(char):04X}" if unicodedata.name(char, "").startswith("VARIATION SELECTOR") else f"◌{char}"
     return f"U+{ord(char):04X}" if kind[0] in "CZ" or char in BLANKS else char
 
 
 def tokenize(tokenizer: Tokenizer | None, text: str, *, add_special_tokens: bool = True) -> Tokens:
-    """Raises TextError for what holds no token: no tokenizer, an empty text, half a character, nothing but spaces.
+    """Tokenize a text. Raises TextError without a tokenizer, and for a text that is empty, invalid or without any token.
 
-    Without `add_special_tokens` a text is read as it is, which names those tokens itself where it has them, as one that a chat
-    template wrote does. Any number of threads may share one tokenizer: it is read, never set.
+    Without `add_special_tokens` the text is read as it is. A text rendered by a chat template contains its special tokens.
+    Any number of threads may share one tokenizer: it is only read.
     """
     if tokenizer is None:
         raise TextError(
             "This model has no tokenizer, so it cannot read a text. Give token numbers instead: ids=[...], or 5 17 3 as the text."
         )
-    if not isinstance(text, str):
-        raise TextError(f"The text must be a string, not {type(text).__name__}.")
-    if not text:
-        raise TextError("The text is empty. Type a sentence.")
-    if (at := lone_surrogate(text)) is not None:
-        raise TextError(
-            f"Character {at + 1} of the text is half of a character (U+{ord(text[at]):04X}) and cannot be read. Delete it or type it again."
-        )
+    _check_text(text)
     try:
         encoding = tokenizer.encode(text, add_special_tokens=add_special_tokens)
     except BaseException as error:  # e.g. a letter that a vocabulary without <unk> lacks
@@ -156,13 +150,11 @@ def tokenize(tokenizer: Tokenizer | None, text: str, *, add_special_tokens: bool
         raise TextError(
             _unreadable(tokenizer, text) or f"This model's tokenizer cannot read the text: {error}. Try other words."
         ) from error
-    reserved = {
-        i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special and token.content not in UNKNOWN
-    }
+    reserved = _special_ids(tokenizer, without=UNKNOWN)
     tokens = Tokens(
         text=text,
         ids=tuple(encoding.ids),
-        # Not encoding.tokens, which has the text itself where a piece is unknown.
+        # Not encoding.tokens, which contains the text itself for an unknown piece.
         strings=tuple(_string(tokenizer, i) for i in encoding.ids),
         offsets=spans(tokenizer, text, encoding, add_special_tokens),
         word_ids=tuple(encoding.word_ids),
@@ -177,31 +169,49 @@ def tokenize(tokenizer: Tokenizer | None, text: str, *, add_special_tokens: bool
         raise TextError(
             "This model finds nothing to read in the text: it holds only spaces or characters that the model ignores. Type a word."
         )
-    found = _composed(tokenizer, text, encoding, add_special_tokens)
-    if found is not None:
-        twin = replace(tokens, text=found[0], offsets=found[1])
-        own = [label if label != ours else None for label, ours in zip(twin.labels, tokens.labels, strict=True)]
-        tokens = replace(tokens, own_labels=tuple(own))
-    return tokens
+    composed = _composed(tokenizer, text, encoding, add_special_tokens)
+    if composed is None:
+        return tokens
+    labels = replace(tokens, text=composed[0], offsets=composed[1]).labels
+    own = (label if label != plain else None for label, plain in zip(labels, tokens.labels, strict=True))
+    return replace(tokens, own_labels=tuple(own))
+
+
+def _check_text(text: str) -> None:
+    if not isinstance(text, str):
+        raise TextError(f"The text must be a string, not {type(text).__name__}.")
+    if not text:
+        raise TextError("The text is empty. Type a sentence.")
+    if (at := lone_surrogate(text)) is not None:
+        raise TextError(
+            f"Character {at + 1} of the text is half of a character (U+{ord(text[at]):04X}) and cannot be read. Delete it or type it again."
+        )
+
+
+def _special_ids(tokenizer: Tokenizer | None, without: tuple[str, ...] = ()) -> set[int]:
+    if tokenizer is None:
+        return set()
+    added = tokenizer.get_added_tokens_decoder().items()
+    return {i for i, token in added if token.special and token.content not in without}
 
 
 def spans(
     tokenizer: Tokenizer, text: str, encoding: Encoding, add_special_tokens: bool = True
 ) -> tuple[tuple[int, int], ...]:
-    """The characters of the text that each token of its encoding stands for, from the first to the one after the last.
+    """The characters of each token of the encoding: (first, after the last).
 
-    A tokenizer's own offsets leave out characters that it drops (BERT: vowel signs and accents) and differ between texts that look the
-    same, é as one character and as e with a mark. Here a mark goes with its letter, and a text that reads the same
-    once it is composed (NFC) is divided as its composed form is.
+    A tokenizer's own offsets leave out characters that it drops (BERT: vowel signs and accents), and differ between é as one character
+    and as e with a combining mark. Here a mark belongs to its letter, and a text with the same tokens as its composed form (NFC) is
+    divided like it.
     """
-    found = _composed(tokenizer, text, encoding, add_special_tokens)
-    return with_marks(text, encoding.offsets if found is None else _moved(found[1], found[0], text))
+    composed = _composed(tokenizer, text, encoding, add_special_tokens)
+    return with_marks(text, encoding.offsets if composed is None else _offsets_in(text, *composed))
 
 
 def _composed(
     tokenizer: Tokenizer, text: str, encoding: Encoding, add_special_tokens: bool
 ) -> tuple[str, tuple[tuple[int, int], ...]] | None:
-    """The composed form of the text and the spans of its tokens, where it is another text that gives the same tokens."""
+    """The composed form of the text and the spans of its tokens, if it is a different text with the same tokens."""
     composed = unicodedata.normalize("NFC", text)
     if composed == text:
         return None
@@ -215,10 +225,10 @@ def _composed(
 
 
 def with_marks(text: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The offsets, widened until every combining mark of the text is in one of them.
+    """The offsets, widened until every combining mark of the text is covered by one of them.
 
-    A mark goes with all tokens that end where it begins, characters between them that draw nothing apart. Where there are
-    none, because its letter is no token, it goes with the next token or the last one before.
+    A mark belongs to all tokens that end where it begins; invisible characters in between do not count. If there are none, because
+    its letter is not a token, it belongs to the next token or to the one before.
     """
     if text.isascii():
         return tuple(offsets)
@@ -231,35 +241,36 @@ def with_marks(text: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int
             by_start.setdefault(start, []).append(i)
             by_end.setdefault(end, []).append(i)
     starts, ends = sorted(by_start), sorted(by_end)
-    found = list(offsets)
-    lost = [i for i, char in enumerate(text) if not covered[i] and unicodedata.category(char)[0] == "M"]
-    for first, last in _runs(text, lost):
+    widened = list(offsets)
+    for first, last in _uncovered_marks(text, covered):
         base = first
         while base and not covered[base - 1] and unicodedata.category(text[base - 1]) in UNDRAWN:
             base -= 1
         after, before = bisect_left(starts, last), bisect_right(ends, first) - 1
         if base not in by_end and after < len(starts) and (starts[after] == last or before < 0):
             for i in by_start[starts[after]]:
-                found[i] = min(first, found[i][0]), found[i][1]
+                widened[i] = min(first, widened[i][0]), widened[i][1]
         elif before >= 0:
             for i in by_end[ends[before]]:
-                found[i] = found[i][0], max(last, found[i][1])
-    return tuple(found)
+                widened[i] = widened[i][0], max(last, widened[i][1])
+    return tuple(widened)
 
 
-def _runs(text: str, lost: Sequence[int]) -> list[tuple[int, int]]:
-    """Runs of neighbouring characters, each the first and the one after the last; between them at most characters without a shape."""
+def _uncovered_marks(text: str, covered: Sequence[int]) -> list[tuple[int, int]]:
+    """(first, after the last) of the runs of combining marks that no token covers, which may include invisible characters."""
     runs: list[tuple[int, int]] = []
-    for i in lost:
-        if runs and all(unicodedata.category(char) in UNDRAWN for char in text[runs[-1][1] : i]):
+    for i, char in enumerate(text):
+        if covered[i] or unicodedata.category(char)[0] != "M":
+            continue
+        if runs and all(unicodedata.category(between) in UNDRAWN for between in text[runs[-1][1] : i]):
             runs[-1] = runs[-1][0], i + 1
         else:
             runs.append((i, i + 1))
     return runs
 
 
-def _moved(offsets: Sequence[tuple[int, int]], composed: str, text: str) -> tuple[tuple[int, int], ...]:
-    """Offsets in the composed form of a text as offsets in the text: both count the same characters once these are taken apart."""
+def _offsets_in(text: str, composed: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Offsets in the composed form of a text as offsets in the text. Both forms have the same decomposition (NFD)."""
     theirs, ours = (
         list(accumulate((len(unicodedata.normalize("NFD", char)) for char in form), initial=0))
         for form in (composed, text)
@@ -272,10 +283,10 @@ def _moved(offsets: Sequence[tuple[int, int]], composed: str, text: str) -> tupl
 
 
 def _unreadable(tokenizer: Tokenizer, text: str) -> str | None:
-    """What a model that reads a few symbols and nothing else has to say about a text with another one in it."""
+    """Error message of a model with a vocabulary of a few symbols, for a text with another symbol; None for other models."""
     vocabulary = tokenizer.get_vocab()
-    marks = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
-    symbols = sorted(vocabulary.keys() - marks, key=vocabulary.__getitem__)
+    special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
+    symbols = sorted(vocabulary.keys() - special, key=vocabulary.__getitem__)
     other = next((char for char in text if char not in vocabulary and not char.isspace()), None)
     if other is None or len(symbols) > MOST_SYMBOLS or any(len(symbol) != 1 for symbol in symbols):
         return None
@@ -283,38 +294,38 @@ def _unreadable(tokenizer: Tokenizer, text: str) -> str | None:
 
 
 def is_tokenizer_fault(error: BaseException) -> bool:
-    """Whether the tokenizers library raised it, for a text or a file that it cannot handle.
+    """True if the tokenizers library raised it, for a text or a file that it cannot handle.
 
-    It raises Exception itself, never a kind of it; where its file lies it panics, with a BaseException that has no name to
-    import and that would get past every handler above.
+    The library raises Exception itself, not a subclass. For an inconsistent file it panics, with a BaseException that cannot be
+    imported and that handlers of Exception would miss.
     """
     return type(error) is Exception or type(error).__name__ == "PanicException"
 
 
 def lone_surrogate(text: str) -> int | None:
-    """Where the first half of a UTF-16 pair stands that has lost its other half; None if there is none."""
+    """Index of the first unpaired half of a UTF-16 pair; None if there is none."""
     return next((i for i, char in enumerate(text) if "\ud800" <= char <= "\udfff"), None)
 
 
 def pad(batch: Sequence[Tokens], pad_id: int, pad_string: str, side: Literal["left", "right"]) -> tuple[Tokens, ...]:
-    """Every text filled up to the longest of them, on one side."""
+    """Pad every text to the length of the longest, on one side."""
     longest = max((len(tokens) for tokens in batch), default=0)
     fill = Tokens("", (pad_id,), (pad_string,), ((0, 0),), (None,), (None,), (True,), (0,), (True,))
-    return tuple(_filled(tokens, fill, longest - len(tokens), side) for tokens in batch)
-
-
-def _filled(tokens: Tokens, fill: Tokens, n: int, side: Literal["left", "right"]) -> Tokens:
-    columns = {f.name: getattr(tokens, f.name) for f in fields(Tokens) if f.name != "text"}
-    filler = {name: getattr(fill, name) * n for name in columns}
-    joined = {name: filler[name] + own if side == "left" else own + filler[name] for name, own in columns.items()}
-    return Tokens(text=tokens.text, **joined)
+    names = [field.name for field in fields(Tokens) if field.name != "text"]
+    padded = []
+    for tokens in batch:
+        n = longest - len(tokens)
+        columns = {name: (getattr(fill, name) * n, getattr(tokens, name)) for name in names}
+        joined = {name: a + b if side == "left" else b + a for name, (a, b) in columns.items()}
+        padded.append(Tokens(text=tokens.text, **joined))
+    return tuple(padded)
 
 
 def from_ids(tokenizer: Tokenizer | None, ids: Sequence[int]) -> Tokens:
-    """Tokens for ids given instead of a text; the text is what the tokenizer makes of them.
+    """Tokens of ids. The text is the one that the tokenizer decodes.
 
-    Without a tokenizer, or for a number that it does not know, the string is the number itself. Raises TextError for no
-    numbers at all or a negative one; whether the model has them all is the model's to say.
+    Without a tokenizer, or for an unknown id, the string is the number. Raises TextError for an empty list or a negative id. The model
+    checks the upper limit.
     """
     try:
         numbers = tuple(map(operator.index, ids))
@@ -324,12 +335,7 @@ def from_ids(tokenizer: Tokenizer | None, ids: Sequence[int]) -> Tokens:
         raise TextError("There are no token numbers. Give at least one, e.g. ids=[101, 7592, 102].")
     if (bad := min(numbers)) < 0:
         raise TextError(f"Token number {bad} is negative. They count from 0.")
-    strings = tuple(_string(tokenizer, i) for i in numbers)
-    reserved = (
-        set()
-        if tokenizer is None
-        else {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-    )
+    reserved = _special_ids(tokenizer)
     try:
         text, offsets = _decoded(tokenizer, numbers)
     except BaseException as error:
@@ -340,7 +346,7 @@ def from_ids(tokenizer: Tokenizer | None, ids: Sequence[int]) -> Tokens:
     return Tokens(
         text=text,
         ids=numbers,
-        strings=strings,
+        strings=tuple(_string(tokenizer, i) for i in numbers),
         offsets=offsets,
         word_ids=(None,) * n,
         sequence_ids=tuple(None if i in reserved else 0 for i in numbers),
@@ -356,17 +362,17 @@ def _string(tokenizer: Tokenizer | None, i: int) -> str:
 
 
 def _decoded(tokenizer: Tokenizer | None, ids: tuple[int, ...]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The text of these ids, and where in it each one stands.
+    """The text of these ids, and the offsets of each.
 
-    A piece is what a token adds to the token before it, since "##ing" or "▁cat" read differently at the start. Bytes of
-    one character wait for each other, and share its offsets.
+    The piece of a token is the text that it adds after the previous token, because "##ing" and "▁cat" are decoded differently at the
+    start. Tokens that are bytes of one character share its offsets.
     """
     if tokenizer is None:
         return "", ((0, 0),) * len(ids)
     text, offsets, waiting = "", [], []
     for i, current in enumerate(ids):
         waiting.append(current)
-        piece = _added(tokenizer, ids[max(0, i + 1 - len(waiting) - 1) : i + 1 - len(waiting)], tuple(waiting))
+        piece = _added_text(tokenizer, ids[max(0, i + 1 - len(waiting) - 1) : i + 1 - len(waiting)], tuple(waiting))
         if "\ufffd" in piece and len(waiting) < 4 and i + 1 < len(ids):
             continue
         offsets += [(len(text), len(text) + len(piece))] * len(waiting)
@@ -375,13 +381,10 @@ def _decoded(tokenizer: Tokenizer | None, ids: tuple[int, ...]) -> tuple[str, tu
     return text, tuple(offsets)
 
 
-def _added(tokenizer: Tokenizer, before: tuple[int, ...], ids: tuple[int, ...]) -> str:
+def _added_text(tokenizer: Tokenizer, before: tuple[int, ...], ids: tuple[int, ...]) -> str:
     known = [i for i in ids if i < 2**32 and tokenizer.id_to_token(i) is not None]
     context = [i for i in before if i < 2**32 and tokenizer.id_to_token(i) is not None]
-    alone, joined = (
-        tokenizer.decode(context, skip_special_tokens=False),
-        tokenizer.decode(context + known, skip_special_tokens=False),
-    )
+    prefix, joined = (tokenizer.decode(part, skip_special_tokens=False) for part in (context, context + known))
     return (
-        joined.removeprefix(alone) if joined.startswith(alone) else tokenizer.decode(known, skip_special_tokens=False)
+        joined.removeprefix(prefix) if joined.startswith(prefix) else tokenizer.decode(known, skip_special_tokens=False)
     )

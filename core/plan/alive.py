@@ -1,7 +1,7 @@
-"""Bytes that are alive at once, counted in a pass of the real model on nothing: what an upper bound leaves room for.
+"""Peak of live bytes, counted in a pass of the real model on meta or fake tensors.
 
-A closed form takes the widest moment of each part as if they came together; a trace sees that gradients grow while activations go.
-It takes as long as the model is deep, so that it is asked for a few sizes, where a closed form is asked for thousands.
+A closed form adds the peaks of all parts, although gradients grow while activations are freed; a trace counts that. Its time is
+proportional to the depth of the model, so it is used for a few sizes, and closed forms for thousands.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .plan import memory_plan
 from .ways import Ran, attending, foretell, ran
 from .workload import Workload
 
-_ONE_AT_A_TIME = threading.Lock()  # a model on nothing is kept from one size to the next
+_ONE_AT_A_TIME = threading.Lock()  # the model without data is reused from one size to the next
 
 
 def check_alive(config: ModelConfig, work: Workload) -> None:
-    """Raises ConfigError for what a trace does not do: recomputing, dropping, reading in pieces, a textbook's biases and windows."""
+    """Raises ConfigError for options that a trace does not support: recomputation, dropout, chunked prefill, eager biases and windows."""
     if work.training and (work.recompute != "none" or work.dropout):
         raise ConfigError("bytes alive at once are counted without recompute and without dropout")
     if work.attention == "eager" and ran(config, work) != "eager":
@@ -46,15 +46,16 @@ def check_alive(config: ModelConfig, work: Workload) -> None:
 
 
 def alive_bytes(config: ModelConfig, work: Workload) -> int:
-    """The most bytes that are alive at once in a run, or in a step of training with its optimizer's state.
+    """Peak of live bytes in a run, or in a training step with its optimizer's state.
 
-    A step finds the gradients of the one before in place and adds to them, as core.plan.measured trains. Never more than memory_plan's total, which takes the same parts but for the temporary ones. With fused attention it is the
-    processor's kernel that is traced. Raises ConfigError as check_alive and Workload.check do.
+    A training step starts with the gradients of the previous one and adds to them, as in core.plan.measured. The result is at most
+    memory_plan's total, which bounds the temporary buffers. Fused attention is the CPU's kernel. Raises ConfigError as check_alive
+    and Workload.check do.
     """
     work.check(config)
     check_alive(config, work)
     plan = memory_plan(config, work)
-    # A window keeps less, and another format other numbers, than the keys and values that the pass makes: then they come on top.
+    # With a window or another cache format, the cache is not the keys and values of the pass, and is counted separately.
     keep = (
         not work.training
         and config.window is None
@@ -68,9 +69,9 @@ def alive_bytes(config: ModelConfig, work: Workload) -> int:
 
 
 def _traced(config: ModelConfig, work: Workload, keep: bool) -> tuple[int, int]:
-    """Bytes of the weights, and of all tensors at the widest moment, the cache among them where it is to be kept."""
+    """Bytes of the weights, and peak bytes of all tensors. The peak includes the cache if `keep` is True."""
     way = ran(config, work)
-    model, mode = _on_nothing(config, dtype_name(work.dtype), way)
+    model, mode = _model_without_data(config, dtype_name(work.dtype), way)
     with ExitStack() as contexts:
         contexts.enter_context(_tensors(mode))
         contexts.enter_context(torch.enable_grad() if work.training else torch.no_grad())
@@ -80,7 +81,7 @@ def _traced(config: ModelConfig, work: Workload, keep: bool) -> tuple[int, int]:
         if work.training:
             for parameter in model.parameters():
                 parameter.grad = torch.zeros_like(parameter)
-            live.track(*(parameter.grad for parameter in model.parameters()))
+                live.track(parameter.grad)
         ids = torch.zeros(work.batch, work.source_len, dtype=torch.long)
         target = torch.zeros(work.batch, work.target_len, dtype=torch.long) if work.target_len else None
         with attending(model, way, keep=keep):
@@ -95,8 +96,8 @@ def _traced(config: ModelConfig, work: Workload, keep: bool) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=2)
-def _on_nothing(config: ModelConfig, dtype: str, way: Ran) -> tuple[Transformer, FakeTensorMode | None]:
-    """A model that takes no memory. The fused kernel of the meta device goes another way than the real one: then fake tensors."""
+def _model_without_data(config: ModelConfig, dtype: str, way: Ran) -> tuple[Transformer, FakeTensorMode | None]:
+    """A model that takes no memory: on the meta device, or on fake tensors for the fused kernel, which differs on meta."""
     mode = FakeTensorMode() if way == "flash" else None
     with _tensors(mode):
         return cast(Transformer(config), getattr(torch, dtype)).eval(), mode

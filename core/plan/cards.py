@@ -1,36 +1,37 @@
-"""A model on several cards, on paper: what the fullest of them holds, and what goes between them for each token.
+"""Memory of the fullest of several GPUs that share a model, and the traffic between them. Computed, not measured.
 
-across  every matrix of the layers is cut, each card has some of the heads and a part of every MLP and of the tables, and the
-        residual stream is whole on all of them (tensor parallel: Shoeybi et al. 2019, arXiv:1909.08053). Queries' heads are dealt
-        out with the keys and values that they share; where there are more cards than sets of keys, a set lies on several
-layers  every card has ⌈layers / cards⌉ layers of each stack, and the ends have the tables (pipeline: Huang et al. 2019,
-        arXiv:1811.06965). The whole batch goes from card to card, so that the temporary bytes are those of one card
+across  tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053): every matrix of the layers is split, each GPU has some of the
+        heads and a part of every MLP and table, and the whole residual stream. Query heads stay with the keys and values that
+        they share; if there are more GPUs than KV heads, several GPUs have the same KV head
+layers  pipeline parallelism (Huang et al. 2019, arXiv:1811.06965): every GPU has ⌈layers / GPUs⌉ layers of each stack, and the
+        first and last have the tables. The whole batch passes from GPU to GPU, so the temporary buffers are those of one GPU
 
-Buffers of the transport (NCCL) are not counted, and nothing here was measured.
+Communication buffers (NCCL) are not counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 from ..errors import ConfigError
 from ..model.config import ModelConfig
 from .adapters import adapter_numbers
+from .dtypes import MIXES, check_choice, weight_format
 from .parameters import parameters
 from .plan import Memory, memory_plan
 from .training import master_bytes, optimizer_bytes
-from .weights import BYTES, MIXES, layer_bytes, stored_weights, weight_format
+from .weights import layer_bytes, stored_weights
 from .workload import Workload
 
 Split = Literal["across", "layers"]
 
 
 def on_cards(config: ModelConfig, work: Workload, cards: int, split: Split = "across") -> Memory:
-    """Bytes of the fullest card of so many; of one card those of memory_plan.
+    """Bytes of the fullest of `cards` GPUs; for one GPU those of memory_plan.
 
-    Raises ConfigError as memory_plan does, and for fewer cards than 1 or more than there are heads (across) or layers (layers).
+    Raises ConfigError as memory_plan does, and unless `cards` is from 1 to the number of heads (across) or layers (layers).
     """
     parts = fullest(config, cards, split)
     if cards == 1:
@@ -40,13 +41,14 @@ def on_cards(config: ModelConfig, work: Workload, cards: int, split: Split = "ac
     part = parts[memories.index(best)]
     if split == "layers":
         best = _one_end(config, part, work, best)
-    return replace(best, weights=_mixed(config, part, work, cards, split)) if _is_mix(work) else best
+    if work.weight_dtype is not None and weight_format(work.weight_dtype) in MIXES:
+        return replace(best, weights=_mixed(config, part, work, cards, split))
+    return best
 
 
 def fullest(config: ModelConfig, cards: int, split: Split) -> tuple[ModelConfig, ...]:
-    """The parts of a model that the fullest card may have, as configurations of their own. Raises ConfigError as on_cards does."""
-    if split not in get_args(Split):
-        raise ConfigError(f"split ({split!r}) must be one of {', '.join(map(repr, get_args(Split)))}")
+    """The parts of a model that the fullest GPU may have, as configurations. Raises ConfigError as on_cards does."""
+    check_choice("split", split, Split)
     if cards < 1:
         raise ConfigError(f"cards ({cards}) must be at least 1")
     if cards == 1:
@@ -66,10 +68,10 @@ def fullest(config: ModelConfig, cards: int, split: Split) -> tuple[ModelConfig,
 
 
 def traffic(config: ModelConfig, work: Workload, cards: int, split: Split = "across") -> int:
-    """Bytes that a card sends for each new token of each text; in an encoder, for each token that it reads.
+    """Bytes sent for each new token of each text; in an encoder, for each token of the text.
 
-    across: an all-reduce after each sublayer, which in a ring sends 2 · (cards − 1) / cards of the stream (Patarasuk & Yuan
-    2009). layers: the stream goes from each card to the next, cards − 1 times. Raises ConfigError as on_cards does.
+    across: each GPU takes part in an all-reduce after each sublayer, which in a ring sends 2 · (cards − 1) / cards of the residual
+    stream (Patarasuk & Yuan 2009). layers: the residual stream is sent cards − 1 times. Raises ConfigError as on_cards does.
     """
     fullest(config, cards, split)
     stream = config.d_model * work.by
@@ -81,7 +83,7 @@ def traffic(config: ModelConfig, work: Workload, cards: int, split: Split = "acr
 
 
 def _across(config: ModelConfig, cards: int) -> ModelConfig:
-    shared = config.n_heads // config.n_kv_heads  # queries' heads of a set of keys
+    shared = config.n_heads // config.n_kv_heads  # query heads per KV head
     if cards <= config.n_kv_heads:
         sets = _share(config.n_kv_heads, cards)
         heads = sets * shared
@@ -99,7 +101,7 @@ def _across(config: ModelConfig, cards: int) -> ModelConfig:
 
 
 def _stages(config: ModelConfig, cards: int) -> Iterator[ModelConfig]:
-    """Stages of ⌈layers / cards⌉ layers that differ in which layers have windows or one MLP for all tokens."""
+    """Stages of ⌈layers / cards⌉ layers that differ in their number of layers with a window or a dense MLP."""
     most = max(n for _, n in config.stacks)
     each = _share(most, cards)
     encoders, decoders = _share(config.n_encoder_layers, cards), _share(config.n_decoder_layers, cards)
@@ -128,7 +130,7 @@ def _within(layers: tuple[int, ...], first: int, many: int) -> tuple[int, ...]:
 
 
 def _one_end(config: ModelConfig, part: ModelConfig, work: Workload, memory: Memory) -> Memory:
-    """A stage without the lighter of its ends: it has the table of tokens or the unembedding, unless they are one and the same."""
+    """The memory without the smaller table: a stage has the token table or the unembedding, unless they are tied."""
     if config.tied or config.head == "none":
         return memory
     counted = parameters(part)
@@ -146,27 +148,20 @@ def _one_end(config: ModelConfig, part: ModelConfig, work: Workload, memory: Mem
     )
 
 
-def _is_mix(work: Workload) -> bool:
-    if work.weight_dtype is None:
-        return False
-    name = weight_format(work.weight_dtype)
-    return name in MIXES and name not in BYTES
-
-
 def _mixed(config: ModelConfig, part: ModelConfig, work: Workload, cards: int, split: Split) -> int:
-    """Weights of the fullest card in a mix of types: which type a matrix has depends on its place in the whole model."""
+    """Weights of the fullest GPU in a mix of types, where the type of a matrix depends on its position in the whole model."""
     whole = stored_weights(config, dtype=work.dtype, weight_dtype=work.weight_dtype)
     adapters = adapter_numbers(part, work.rank) * work.by if work.rank else 0
-    if split == "across":  # the mean of its bits
+    if split == "across":  # at the mean bits per parameter
         return -(-whole.total * parameters(part).total // parameters(config).total) + adapters
     lighter = 0 if config.tied or config.head == "none" else min(whole.each["", "token"], whole.each["", "unembed"])
     if config.shared_layers:
         return whole.total - lighter + adapters
-    left = 0
+    elsewhere = 0  # bytes of the layers of other GPUs
     for stack in layer_bytes(config, work.by, weight_format(work.weight_dtype)).values():
         each = _share(len(stack), cards)
-        left += sum(stack) - max(sum(stack[first : first + each]) for first in range(0, len(stack), each))
-    return whole.total - lighter - left + adapters  # with the norms of all layers, which are few
+        elsewhere += sum(stack) - max(sum(stack[first : first + each]) for first in range(0, len(stack), each))
+    return whole.total - lighter - elsewhere + adapters  # including the norms of all layers, which are small
 
 
 def _share(n: int, cards: int) -> int:

@@ -1,7 +1,7 @@
-"""What a traced run in chunks of rows holds and peaks at, on the device and on the host, known before it starts.
+"""Memory of a traced run in chunks of rows, on the device and on the host, known in advance.
 
-Read off core.run.chunks as core.plan.peak is read off core.model: what grows with the text lies beside the moments of one
-chunk; the last one looks at all keys.
+It follows core.run.chunks line by line: tensors that grow with the text, in addition to the peaks of the last chunk, which attends
+to all keys.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 from ..errors import ConfigError
 from ..model.config import ModelConfig
 from ..model.rules import BLOCK_BYTES, WINDOW_ROWS
+from .dtypes import FLOAT, INT
 from .edits import rule_bytes
-from .peak import FLOAT, INT, SAMPLED, StackPass, head_bytes
+from .peak import SAMPLED, StackPass, head_bytes
 from .runs import RunBytes, weight_bytes
 from .workload import Workload, of_texts
 
@@ -28,11 +29,11 @@ def chunked_run_bytes(
     edited_rules: bool = False,
     **options: Any,
 ) -> RunBytes:
-    """run_bytes of a decoder that reads `rows` tokens at a time behind a KV cache.
+    """run_bytes() of a decoder that reads `rows` tokens at a time with a KV cache.
 
-    With `on_host` the captured q, k and v lie on the host: `host` has their bytes and `captured` is 0, while the device still
-    holds the keys and values of every layer to the end. `edited_rules` as there. An upper bound, as run_bytes is. Raises
-    ConfigError as it does, for rows below 1, and for models that are not decoders alone.
+    With `on_host` the captured q, k and v are in host memory: `host` has their bytes and `captured` is 0, while the device still
+    stores the keys and values of every layer to the end. An upper bound. Raises ConfigError as run_bytes does, for rows below 1, and
+    for models other than decoders.
     """
     if config.kind != "decoder":
         raise ConfigError(f"a run in chunks is for decoders; this model is {config.kind}")
@@ -48,16 +49,14 @@ def chunked_run_bytes(
     queries, values = n_layers * whole.q, n_layers * whole.kv(source_len)
     kept = queries + values + (values if keep_values else 0)
     inputs = whole.tokens * (2 * INT + 1) + (4 * len(config.stacks) + 1) * SAMPLED * by
-    lengths = (
-        (n_layers + 3) * whole.tokens * FLOAT
-    )  # of attentions before they are added, and pieces with what they make up
-    beside = inputs + whole.noted * 2 + lengths  # positions and angles once more: pieces, and what they make up
-    beside += whole.stream if keep_values else 2 * batch * batch * config.d_model * by  # the last residual stream
+    norms = (n_layers + 3) * whole.tokens * FLOAT  # of attention outputs, as chunks and joined
+    beside = inputs + whole.noted * 2 + norms  # positions and angles exist twice: as chunks and joined
+    beside += whole.stream if keep_values else 2 * batch * batch * config.d_model * by  # final residual stream
     held = beside + 2 * values + (0 if on_host else queries)
     moments = {name: held + value for name, value in chunk.moments().items()} | {
-        f"decoder {name}": held + value for name, value in _attention(whole, chunk).items()
+        f"decoder {name}": held + value for name, value in _chunk_attention(whole, chunk).items()
     }
-    moments["decoder softmax and sum"] += chunk.q if on_host else 0  # laid out again on its way to the host
+    moments["decoder softmax and sum"] += chunk.q if on_host else 0  # made contiguous before the copy to the host
     if edited_rules:
         moments["decoder softmax and sum"] += rule_bytes(config, work, rows, source_len, spelled_out=False)
     moments["head"] = beside + (0 if on_host else kept) + head_bytes(config, batch, by, probabilities=True)
@@ -68,22 +67,22 @@ def chunked_run_bytes(
     return RunBytes(weights, captured, peak - captured, weights + peak, values, moment, kept if on_host else 0)
 
 
-def _attention(whole: StackPass, chunk: StackPass) -> dict[str, int]:
-    """The moments of a chunk that looks at all keys: they are in the cache, and where its rows begin the kernel does not know,
-    so a mask is always made in numbers, a block of rows at a time."""
+def _chunk_attention(whole: StackPass, chunk: StackPass) -> dict[str, int]:
+    """Possible peaks in the attention of the last chunk. The kernel does not support an offset of the queries, so that a numeric mask
+    is made, a block of rows at a time."""
     config, by = whole.config, whole.by
     projected = chunk.q + 2 * chunk.kv(chunk.n)
     biased = config.position in ("relative", "alibi")
     z = chunk.q + chunk.tokens * config.n_heads * FLOAT
     row = whole.batch * (config.n_heads if biased else 1) * whole.n * by
-    widest = 2 * chunk.q  # the blocks' rows, and they joined
+    widest = 2 * chunk.q  # rows of the blocks, and their concatenation
     for window in {None if window is None else window for window in whole._windows(cross=False)}:
         block = min(chunk.n, max(1, BLOCK_BYTES // row))
         if window is not None:
             block = min(block, max(window, WINDOW_ROWS))
         keys = whole.n if window is None else min(whole.n, block + window - 1)
-        made = INT * (2 * block + keys) + whole._block(block * keys, biased=biased, windowed=window is not None)
-        widest = max(widest, z + made)
+        mask = INT * (2 * block + keys) + whole._block(block * keys, biased=biased, windowed=window is not None)
+        widest = max(widest, z + mask)
     before = chunk._around() + chunk._residual(0) + chunk._normed() + projected
     return {
         "softmax and sum": before + widest,

@@ -1,4 +1,4 @@
-"""Parameters of a model whose positions are put beside its words, not added to them."""
+"""Parameters of a model that concatenates position vectors to token vectors instead of adding them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .parameters import parameters
 
 @dataclass(frozen=True)
 class Concatenated:
-    """Parameters of all layers with their last norms, without embeddings and head."""
+    """Parameters of all layers and final norms, without embeddings and head."""
 
-    added: int  # as the model is: a position is added to the word
-    beside: int  # the position has as many numbers of its own, so that the stream is twice as wide
-    width: int  # of the stream as it is
+    added: int  # of the model as it is
+    beside: int  # with concatenated position vectors of d_model numbers, so that the residual stream is twice as wide
+    width: int  # d_model of the model as it is
 
 
 def concatenated(config: ModelConfig) -> Concatenated:
-    """Every matrix that reads from the stream or writes into it is twice as large; heads and MLP are as wide as before."""
+    """Matrices that read from or write to the residual stream become twice as large; the widths of heads and MLP do not change."""
     wide = replace(config, d_model=2 * config.d_model, d_head=config.d_head, d_v=config.d_v, d_embed=0, d_unembed=0)
-    added, beside = (found.encoder.total + found.decoder.total for found in (parameters(config), parameters(wide)))
+    added, beside = (count.encoder.total + count.decoder.total for count in (parameters(config), parameters(wide)))
     return Concatenated(added, beside, config.d_model)

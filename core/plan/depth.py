@@ -1,4 +1,4 @@
-"""with_layers(): the same model, deeper or shallower."""
+"""with_layers(): the same model with another number of layers."""
 
 from __future__ import annotations
 
@@ -8,19 +8,12 @@ from ..model.config import ModelConfig
 
 
 def with_layers(config: ModelConfig, n: int) -> ModelConfig:
-    """n layers in every stack the model has; which of them have a window, turn or have one MLP repeats as it was.
-
-    One layer of each stack is enough to show every shape of a model: layers repeat. Raises ConfigError for n below 1.
-    """
-    depth = max(config.n_encoder_layers, config.n_decoder_layers)
+    """The model with n layers in every stack. The pattern of windows, rotation and experts repeats. Raises ConfigError for n below 1."""
 
     def repeated(layers: tuple[int, ...]) -> tuple[int, ...]:
-        # As many steps as layers are named: a link may ask for 10^15 layers of a model that names none.
-        return (
-            tuple(start + layer for start in range(0, n, depth) for layer in layers if start + layer < n)
-            if layers
-            else ()
-        )
+        if not layers:  # a link may request 10^15 layers of a model that lists none
+            return ()
+        return tuple(start + i for start in range(0, n, config.n_layers) for i in layers if start + i < n)
 
     return replace(
         config,

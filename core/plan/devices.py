@@ -1,9 +1,9 @@
-"""Accelerators: how much memory they have, and the roofline: whether arithmetic or memory is the limit of an operation on each.
+"""Accelerators with their memory and rates, and the roofline, which tells whether arithmetic or memory limits an operation.
 
-Memory is binary, as drivers report it: a card sold with 24 GB has 24,564 MiB. A part of it the driver keeps; what it offers to
-programs is what PyTorch gives as a card's total capacity, and that is what has to hold a model beside the program's own CUDA context
-(core.plan.place takes both off). Arithmetic is dense 16-bit tensor arithmetic with float32 sums, as makers publish it;
-sparse figures, twice as high, are a common mistake. Apple's chips have no such unit: theirs is float32.
+Memory is in binary units, as drivers report it: a GPU sold with 24 GB has 24,564 MiB. The driver reserves a part; the rest is the total
+capacity reported by PyTorch, which must hold the model and the CUDA context of the program (core.plan.place subtracts both). Rates are
+the published ones of dense 16-bit tensor arithmetic with float32 accumulation. Sparse rates, twice as high, are a common mistake.
+Apple's chips have no such unit: their rates are for float32.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import Any
 from ..memory import MiB
 from .operations import Operation, ideal_bytes, total_flops
 
-# MiB of a CUDA context with PyTorch's kernels loaded: some 300 to 500 by card and driver. Metal has none in the memory that it
-# offers, and of ROCm's no figure is known to us: 0.
+# MiB of a CUDA context with PyTorch's kernels: about 300 to 500, depending on GPU and driver. 0 for Metal, which has none in the
+# memory that it offers, and for ROCm, for which no figure is known.
 CONTEXT = 300
 
 
 @dataclass(frozen=True)
 class Device:
     name: str
-    mebibytes: int  # in all, as the driver reports it
+    mebibytes: int  # total, as the driver reports it
     offered_mebibytes: int  # to programs
     gigabytes_per_second: int
     teraflops: float
     source: str  # of the rates
     memory_source: str
-    context_mebibytes: int = CONTEXT  # of what is offered, what a program takes before it has a tensor
+    context_mebibytes: int = CONTEXT  # of the offered memory, taken by a program without tensors
 
     @property
     def memory(self) -> int:
-        """Bytes that a program may take."""
+        """Bytes that a program may use."""
         return self.offered_mebibytes * MiB
 
     @property
     def unified(self) -> bool:
-        """Whether its memory is the machine's own."""
+        """True if the device shares the memory of the machine."""
         return self.memory_source.startswith("unified memory")
 
     @property
     def kept_mebibytes(self) -> int:
-        """Of the memory, what the driver takes."""
+        """Memory reserved by the driver."""
         return self.mebibytes - self.offered_mebibytes
 
     @property
@@ -90,20 +90,20 @@ DEVICES: tuple[Device, ...] = (
 
 
 def share_of_peak(operations: Iterable[Operation], device: Device) -> float:
-    """The part of a device's arithmetic that these operations can use, all together and with the least traffic: from 0 to 1."""
-    found = tuple(operations)
-    return min(1.0, total_flops(found) / ideal_bytes(found) / device.ridge)
+    """Share of a device's arithmetic, from 0 to 1, that these operations can use together with the least traffic."""
+    operations = tuple(operations)
+    return min(1.0, total_flops(operations) / ideal_bytes(operations) / device.ridge)
 
 
 def device_named(name: str) -> Device | None:
-    """The device of this name, in whatever letters: "rtx 4090", "rtx-4090"."""
+    """The device of this name, regardless of case and hyphens: "rtx 4090", "rtx-4090"."""
     plain = name.lower().replace("-", " ").strip()
     return next((device for device in DEVICES if device.name.lower() == plain), None)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """One operation on one device: it takes the longer of the two times, and that one is its limit."""
+    """Least time of one operation on one device: the longer of the two times, which is its limit."""
 
     operation: Operation
     compute_seconds: float
@@ -128,6 +128,6 @@ class Bound:
 
 
 def roofline(operations: Iterable[Operation], device: Device) -> tuple[Bound, ...]:
-    """The least time of each operation, all its repetitions together, at the device's full rates (Williams et al. 2009)."""
+    """Least time of each operation, with all repetitions, at the device's full rates (Williams et al. 2009)."""
     flops, bandwidth = device.teraflops * 1e12, device.gigabytes_per_second * 1e9
     return tuple(Bound(op, op.times * op.flops / flops, op.times * op.bytes / bandwidth) for op in operations)

@@ -1,22 +1,25 @@
-"""The number formats of weights, activations and caches: how many bytes so many numbers take, scales included.
+"""The number formats of weights, activations and caches: bytes per number, scales included.
 
-Quantized numbers come in blocks that share a scale, so a format has no whole number of bits for each: Q4_0 takes 4.5. Blocks of
-the GGUF types are those of ggml (ggml/src/ggml-common.h); which tensor of a file has which type is `core.plan.weights`'s to say.
+Quantized numbers are stored in blocks that share a scale, so the bits per number need not be whole: Q4_0 takes 4.5. The blocks of
+the GGUF types are those of ggml (ggml/src/ggml-common.h). core.plan.weights chooses the type of each tensor of a file.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from ..device import dtype_name
 from ..errors import ConfigError
 
-BYTES: dict[str, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}  # what a pass can be computed in
+BYTES: dict[str, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}  # formats that a pass can run in
+FLOAT = 4  # bytes of a float32 number
+INT = 8  # bytes of an id, a position or a distance
 
 
 @dataclass(frozen=True)
 class Format:
-    """`numbers` in a row of a matrix that share their scales, and the bits of all of them, scales and offsets included."""
+    """A block of `numbers` in a row of a matrix that share scales; `bits` are those of the whole block, scales and offsets included."""
 
     name: str
     numbers: int
@@ -26,15 +29,15 @@ class Format:
 
     @property
     def bits_each(self) -> float:
-        """Bits of one number, the scales of whole rows left out."""
+        """Bits per number without the scales of whole rows."""
         return self.bits / self.numbers
 
     def row(self, width: int) -> int:
-        """Bytes of one row of so many numbers; its last block may be begun, but takes as much as a full one."""
+        """Bytes of a row of `width` numbers. A partial last block takes as much as a full one."""
         return -(-(-(-width // self.numbers) * self.bits + self.row_bits) // 8)
 
     def fits(self, width: int) -> bool:
-        """Whether rows of this width are whole blocks."""
+        """True if rows of this width are whole blocks."""
         return width % self.numbers == 0
 
 
@@ -43,8 +46,8 @@ def _ggml(name: str, numbers: int, n_bytes: int, why: str) -> Format:
 
 
 FORMATS: dict[str, Format] = {
-    found.name: found
-    for found in (
+    format_.name: format_
+    for format_ in (
         *(Format(name, 1, 8 * by, why=f"{by} bytes each") for name, by in BYTES.items()),
         Format("float8", 1, 8, why="one byte each; one scale for a whole tensor is not counted"),
         Format("int8", 1, 8, row_bits=32, why="one byte each, and a float32 scale a row (Dettmers et al. 2022)"),
@@ -76,11 +79,20 @@ FORMATS: dict[str, Format] = {
         _ggml("MXFP4", 32, 1 + 16, "4-bit floats with a power of two for a scale"),
     )
 }
-CACHE = (*BYTES, "float8", "int8", "Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0", "IQ4_NL")  # what a KV cache is kept in
+LAYERS_ALONE = ("float8", "int8", "int4", "nf4")
+
+# Mix -> the type of most of its tensors. Some names differ from that type because files are named after their bits per weight.
+MIXES: dict[str, str] = {
+    name: name for name in FORMATS if name not in (*BYTES, *LAYERS_ALONE, "MXFP4", "Q3_K", "Q4_K", "Q5_K")
+}
+MIXES |= {"Q2_K_S": "Q2_K", "Q3_K_S": "Q3_K", "Q3_K_M": "Q3_K", "Q3_K_L": "Q3_K", "Q4_K_S": "Q4_K", "Q4_K_M": "Q4_K"}
+MIXES |= {"Q5_K_S": "Q5_K", "Q5_K_M": "Q5_K", "IQ2_S": "IQ2_XS", "IQ2_M": "IQ2_S", "IQ3_XS": "IQ3_S", "IQ3_M": "IQ3_S"}
+WEIGHT_FORMATS = (*BYTES, *LAYERS_ALONE, *MIXES)
+CACHE = (*BYTES, "float8", "int8", "Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0", "IQ4_NL")  # formats of a KV cache
 
 
 def bytes_of(dtype: object, what: str = "dtype") -> int:
-    """Bytes of one number; takes "float32" or torch.float32. Raises ConfigError naming `what` for a format not counted here."""
+    """Bytes of one number of "float32" or torch.float32. Raises ConfigError, naming `what`, for an unsupported format."""
     name = dtype_name(dtype)
     if name not in BYTES:
         raise ConfigError(f"{what} ({name!r}) must be one of {_listed(BYTES)}")
@@ -88,28 +100,42 @@ def bytes_of(dtype: object, what: str = "dtype") -> int:
 
 
 def cache_format(dtype: object, d_head: int) -> Format:
-    """The format of the keys and values of a head. Raises ConfigError for one that no cache is kept in, or whose blocks do not fit."""
+    """The format of the keys and values of a head. Raises ConfigError if a cache cannot use it or its blocks do not fit d_head."""
     name = spelled(dtype, CACHE)
     if name not in CACHE:
         raise ConfigError(f"kv_dtype ({dtype_name(dtype)!r}) must be one of {_listed(CACHE)}")
     if name == "int8":
         return Format("int8", 1, 8)  # scales of whole tensors
-    found = FORMATS[name]
-    if not found.fits(d_head):
+    kind = FORMATS[name]
+    if not kind.fits(d_head):
         raise ConfigError(
-            f"kv_dtype ({name!r}) keeps blocks of {found.numbers}, and d_head ({d_head}) is no multiple of it"
+            f"kv_dtype ({name!r}) keeps blocks of {kind.numbers}, and d_head ({d_head}) is no multiple of it"
         )
-    return found
+    return kind
+
+
+def weight_format(dtype: object) -> str:
+    """The canonical name of a weight format. Raises ConfigError for an unknown one."""
+    name = spelled(dtype, WEIGHT_FORMATS)
+    if name not in WEIGHT_FORMATS:
+        raise ConfigError(f"weight_dtype ({dtype_name(dtype)!r}) must be one of {_listed(WEIGHT_FORMATS)}")
+    return name
 
 
 def spelled(dtype: object, known: object) -> str:
-    """A format as it is spelled here: GGUF types are found in small letters too."""
+    """The canonical name of a format: GGUF types may be given in lower case."""
     name = dtype_name(dtype)
     return name if name in known else name.upper()  # type: ignore[operator]
 
 
+def check_choice(name: str, value: object, allowed: object) -> None:
+    """Raises ConfigError unless the value is one of those of a Literal type."""
+    if value not in get_args(allowed):
+        raise ConfigError(f"{name} ({value!r}) must be one of {_listed(get_args(allowed))}")
+
+
 def check_lengths(kind: str, *, batch: int, source_len: int, target_len: int) -> None:
-    """Raises ConfigError unless there is at least one text of at least one token for every stack."""
+    """Raises ConfigError unless every stack has at least one text of at least one token."""
     lengths = {"batch": batch, "source_len": source_len}
     if kind == "encoder-decoder":
         lengths["target_len"] = target_len
@@ -123,7 +149,7 @@ def check_lengths(kind: str, *, batch: int, source_len: int, target_len: int) ->
 
 
 def check_activations(dtype: object) -> None:
-    """Raises ConfigError for a format that weights can be stored in but a pass cannot be computed in."""
+    """Raises ConfigError for a format in which weights can be stored but a pass cannot run."""
     name = spelled(dtype, FORMATS)
     if name in FORMATS and name not in BYTES:
         raise ConfigError(

@@ -1,16 +1,17 @@
-"""longest_fit(): the largest text, batch or depth that still fits into so many bytes, with the next one that does not."""
+"""longest_fit(): the longest text, largest batch or deepest model that fits into a number of bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from ..errors import ConfigError
 from ..model.config import ModelConfig
 from .alive import alive_bytes
 from .depth import with_layers
+from .dtypes import check_choice
 from .plan import Memory, memory_plan
 from .workload import Workload, as_workload
 
@@ -20,10 +21,10 @@ Counted = Literal["bound", "alive"]
 
 @dataclass(frozen=True)
 class Fit:
-    """`n` takes `bytes` and fits; n + 1 takes `next_bytes` and does not. n is 0 where not even 1 fits.
+    """`n` takes `bytes` and fits; n + 1 takes `next_bytes` and does not. n is 0 if not even 1 fits.
 
-    `counted` says what the bytes are: an upper bound, so that n + 1 may fit after all, or what is alive at once in a trace.
-    `ceiling` is what the model allows whatever the memory: the rows of its table of positions. None: nothing does.
+    `counted`: the bytes are an upper bound ("bound"), so that n + 1 may fit after all, or live bytes of a trace ("alive").
+    `ceiling` is the model's own limit, the rows of its table of positions; None if it has no limit.
     """
 
     vary: str
@@ -32,12 +33,12 @@ class Fit:
     bytes: int
     next_bytes: int
     ceiling: int | None
-    memory: Memory | None  # of n by the closed forms, item by item; None where nothing fits
+    memory: Memory | None  # of n in closed form, by purpose; None if nothing fits
     counted: Counted = "bound"
 
     @property
     def usable(self) -> int:
-        """n, or the ceiling where that is lower."""
+        """n, or the ceiling if that is lower."""
         return self.n if self.ceiling is None else min(self.n, self.ceiling)
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,16 +55,14 @@ def longest_fit(
     counted: Counted = "bound",
     **options: Any,
 ) -> Fit:
-    """The largest value of `vary` whose plan takes at most `budget` bytes; the rest of the workload, or of its fields that
-    `options` name, stays as it is.
+    """The largest value of `vary` whose plan takes at most `budget` bytes, with the rest of the workload unchanged.
 
-    Memory never shrinks when any of them grows, so the answer is found by halving. "layers" varies every stack the model
-    has. With counted="alive" the bytes are those of a trace (core.plan.alive), which takes a second or several, and never fewer
-    fit than by the bound. Raises ConfigError for choices that are none of those above, as plan() does, and as check_alive does.
+    `options` are the fields of a workload by name. Memory never shrinks with larger values, so the answer is found by bisection.
+    "layers" varies every stack of the model. With counted="alive" the bytes are those of a trace (core.plan.alive), which takes
+    seconds, and at least as much fits as by the bound. Raises ConfigError for other choices, as plan() does, and as check_alive does.
     """
-    for name, value, known in (("vary", vary, Vary), ("counted", counted, Counted)):
-        if value not in get_args(known):
-            raise ConfigError(f"{name} ({value!r}) must be one of {', '.join(map(repr, get_args(known)))}")
+    check_choice("vary", vary, Vary)
+    check_choice("counted", counted, Counted)
     if vary == "target_len" and config.kind != "encoder-decoder":
         raise ConfigError(
             f"vary='target_len' is for encoder-decoders; this model is {config.kind}-only: vary source_len"
@@ -84,36 +83,36 @@ def longest_fit(
 
     def alive(n: int) -> int:
         longer, at = subject(n)
-        if (
-            vary in ("source_len", "target_len") and longer.has_position_table
-        ):  # a longer table is not counted, here as there
+        if vary in ("source_len", "target_len") and longer.has_position_table:  # a longer table is not counted
             longer = replace(longer, n_ctx=max(longer.n_ctx, n))
             extra = memory_plan(longer, at).total - memory_plan(config, at).total
             return alive_bytes(longer, at) - extra
         return alive_bytes(longer, at)
 
-    n, total = _largest(bound, budget), bound
+    n, total = largest_within(budget, bound), bound
     if counted == "alive":
-        total = cache(alive)  # each takes a while
+        total = cache(alive)  # each call is slow
         n = _largest_near(total, budget, n, bound(n + 1) - bound(n) if n else 0)
     best = memory_plan(*subject(n)) if n else None
     ceiling = config.longest_text if vary in ("source_len", "target_len") else None
     return Fit(vary, budget, n, total(n) if n else 0, total(n + 1), ceiling, best, counted)
 
 
-def _largest(total: Callable[[int], int], budget: int) -> int:
-    """The largest n whose total is within the budget, by halving."""
-    low, high = 0, 1  # low fits, high is not known to
-    while total(high) <= budget:
-        low, high = high, 2 * high
+def largest_within(budget: int, bytes_of: Callable[[int], int], most: int | None = None, start: int = 1) -> int:
+    """The largest n up to `most` whose bytes are within the budget, by bisection from `start`; 0 if not even 1 fits."""
+    low, high = 0, max(1, start if most is None else min(start, most))  # low fits, high is not known to
+    while bytes_of(high) <= budget:
+        if high == most:
+            return high
+        low, high = high, 2 * high if most is None else min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if total(middle) <= budget else (low, middle)
+        low, high = (middle, high) if bytes_of(middle) <= budget else (low, middle)
     return low
 
 
 def _largest_near(total: Callable[[int], int], budget: int, n: int, slope: int) -> int:
-    """The same from an n near it, with as few questions as can be: `slope` is about what one more takes."""
+    """The same, by interpolation from a nearby n with few calls. `slope` estimates the bytes of one more."""
     low, high = 0, None
     points: list[tuple[int, int]] = []
     guess = max(1, n)

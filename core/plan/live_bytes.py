@@ -1,4 +1,4 @@
-"""LiveBytes: how many bytes of tensors are alive at each moment of any torch program, on real, fake or meta tensors."""
+"""LiveBytes: the bytes of tensors alive at each point of a torch program, on real, fake or meta tensors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch.utils._pytree import tree_leaves
 
 
 class LiveBytes(TorchDispatchMode):
-    """Counts every storage from the operation that makes it until it is freed: `live` now, `peak` at most, `peak_op` where.
+    """Counts every storage from its creation until it is freed: `live` now, `peak` at most, `peak_op` the operation of the peak.
 
-    Equal to the record of PyTorch's CPU allocator for everything but the scratch space inside a kernel. Use it under
-    torch.no_grad(): under inference_mode compound operations are not taken apart and what they make stays unseen.
+    It agrees with PyTorch's CPU allocator except for the scratch space inside kernels. Use torch.no_grad(), not inference_mode(),
+    under which compound operations are not decomposed, so that their intermediate tensors are missed.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class LiveBytes(TorchDispatchMode):
         self._seen: dict[int, int] = {}
 
     def track(self, *values: Any) -> None:
-        """Count what exists already, such as weights and inputs."""
+        """Count existing tensors, such as weights and inputs."""
         for value in tree_leaves(values):
             if isinstance(value, torch.Tensor):
                 self._add(value, "given")

@@ -1,4 +1,4 @@
-"""How many parameters each component of a transformer has, in closed form; tied weights count once."""
+"""Number of parameters of each component of a transformer, in closed form. Tied weights count once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..model.config import ModelConfig
 
 @dataclass(frozen=True)
 class LayerParameters:
-    """One block. `norms` counts every norm of the block but those inside attention (qk_norm), which are in `attn`.
+    """One block. `norms` counts the norms of the block except those inside attention (qk_norm), which are in `attn`.
 
-    Where layers differ (a mixture of experts with a few dense layers, a first layer without its norm) it is the last one.
+    If layers differ (a few dense layers in a mixture of experts, a first layer without a norm), it is the last layer.
     """
 
     attn: int
@@ -27,15 +27,13 @@ class LayerParameters:
 
 @dataclass(frozen=True)
 class StackParameters:
-    """An encoder or a decoder without its embedding; all zeros where the model has none."""
+    """An encoder or a decoder without its embedding; all zeros if the model has none."""
 
     n_layers: int
     layer: LayerParameters
     final_norm: int
-    relative_bias: (
-        int  # tables of distances: T5's buckets, one for the whole stack or one for each layer, or DeBERTa's vectors
-    )
-    others: int = 0  # what layers unlike the last have beyond it, or less; of shared layers: all but one
+    relative_bias: int  # tables of distances: T5's buckets, for the whole stack or each layer, or DeBERTa's vectors
+    others: int = 0  # difference of other layers to the last; with shared layers, minus all layers but one
 
     @property
     def total(self) -> int:
@@ -44,13 +42,13 @@ class StackParameters:
 
 @dataclass(frozen=True)
 class EmbeddingParameters:
-    """The embeddings of one stack: from ids to vectors."""
+    """The embeddings of one stack."""
 
-    token: int  # 0 where the table is another stack's
+    token: int  # 0 if the table belongs to another stack
     position: int  # learned positions only
     token_type: int
     norm: int
-    project: int = 0  # from the width of the table to the stream's
+    project: int = 0  # from the width of the table to d_model
 
     @property
     def total(self) -> int:
@@ -59,13 +57,13 @@ class EmbeddingParameters:
 
 @dataclass(frozen=True)
 class Parameters:
-    """`source` embeds the text that comes in, `target` the one that an encoder-decoder writes (zeros otherwise)."""
+    """`source` embeds the input text, `target` the text that an encoder-decoder generates (zeros for other models)."""
 
     source: EmbeddingParameters
     target: EmbeddingParameters
     encoder: StackParameters
     decoder: StackParameters
-    unembed: int  # 0 where tied to the token table
+    unembed: int  # 0 if tied to the token table
     head: int  # the rest of the head: its bias, and the transform of a masked-word head
 
     @property
@@ -78,7 +76,7 @@ class Parameters:
 
     @property
     def mlp_share(self) -> float:
-        """The part of one layer's parameters that sits in its MLP: two thirds for d_ff = 4 · d_model."""
+        """The share of the MLP in the parameters of one layer: two thirds for d_ff = 4 · d_model."""
         layer = self.encoder.layer if self.encoder.n_layers else self.decoder.layer
         return layer.mlp / layer.total
 
@@ -95,14 +93,15 @@ class Parameters:
 def parameters(config: ModelConfig, *, two_vocabularies: bool = False) -> Parameters:
     """The count of core.model.Transformer(config).
 
-    One token table serves both stacks of an encoder-decoder; `two_vocabularies` counts a table of the target's own, as
-    a translator of two languages may have it. Attention is d·q + 2·d·kv + q·d, the MLP 2·d·F (3 when gated), plus biases
-    (Vaswani et al. 2017, §3; the usual 4d² + 2dF + 4d leaves the biases out).
+    The stacks of an encoder-decoder share one token table; `two_vocabularies` counts a separate one for the target. Attention is
+    d·q + 2·d·kv + q·d, the MLP 2·d·F (3 if gated), plus biases (Vaswani et al. 2017, §3; the usual 4d² + 2dF + 4d omits the biases).
     """
     vocabulary = config.vocab_size * config.embed_width
     encoder = _stack(config, config.n_encoder_layers, cross=False)
     decoder = _stack(config, config.n_decoder_layers, cross=bool(config.n_encoder_layers))
-    two_stacks = config.kind == "encoder-decoder"
+    target = EmbeddingParameters(0, 0, 0, 0)
+    if config.kind == "encoder-decoder":
+        target = _embedding(config, vocabulary if two_vocabularies else 0)
     has_head = config.head != "none"
     head = config.vocab_size if has_head and config.head_bias else 0
     if config.head == "mlm":
@@ -110,9 +109,7 @@ def parameters(config: ModelConfig, *, two_vocabularies: bool = False) -> Parame
         head += linear(config.d_model, width, bias=True) + norm(config, width) + activation(config)
     return Parameters(
         source=_embedding(config, vocabulary),
-        target=_embedding(config, vocabulary if two_vocabularies else 0)
-        if two_stacks
-        else EmbeddingParameters(0, 0, 0, 0),
+        target=target,
         encoder=encoder,
         decoder=decoder,
         unembed=config.vocab_size * config.unembed_width if has_head and not config.tied else 0,
@@ -121,7 +118,7 @@ def parameters(config: ModelConfig, *, two_vocabularies: bool = False) -> Parame
 
 
 def float32_parameters(config: ModelConfig) -> int:
-    """How many of them are kept in float32 where the others take fewer bits: those of RMS norms (core.model.dtype_of)."""
+    """Number of parameters that stay in float32 in 16-bit models: those of RMS norms (core.model.dtype_of)."""
     if config.norm != "rms" or not config.norm_weight:
         return 0
     count = config.unembed_width * (1 if config.head == "mlm" else 0)
@@ -140,14 +137,14 @@ def linear(d_in: int, d_out: int, *, bias: bool) -> int:
 
 
 def norm(config: ModelConfig, width: int) -> int:
-    """LayerNorm scales and shifts, RMSNorm only scales; some models' norms do neither."""
+    """LayerNorm scales and shifts, RMSNorm only scales; norms without weights do neither."""
     if not config.norm_weight:
         return 0
     return width * (2 if config.norm == "layer" and config.norm_bias else 1)
 
 
 def attention_norms(config: ModelConfig) -> int:
-    """Parameters of the norms inside one attention: of queries and keys, or of the few numbers that they come from."""
+    """Parameters of the norms inside one attention: of queries and keys, or of their latent vectors."""
     if config.kv_rank:
         return norm(config, config.kv_rank) + (norm(config, config.q_rank) if config.q_rank else 0)
     if not config.qk_norm:
@@ -158,12 +155,12 @@ def attention_norms(config: ModelConfig) -> int:
 
 
 def activation(config: ModelConfig) -> int:
-    """xIELU learns two numbers; the others none."""
+    """xIELU has two parameters; the others have none."""
     return 2 if config.activation == "xielu" else 0
 
 
 def mlp_parameters(config: ModelConfig, *, experts: bool) -> int:
-    """Of one layer: its MLP, or its router and all of its experts."""
+    """Parameters of the MLP of one layer, or of its router and all experts."""
 
     def one(width: int) -> int:
         ups = (2 if config.gated else 1) * linear(config.d_model, width, bias=config.mlp_bias)
@@ -178,7 +175,7 @@ def mlp_parameters(config: ModelConfig, *, experts: bool) -> int:
 
 
 def attention_parameters(config: ModelConfig) -> int:
-    """Of one self-attention, its norms and sinks included."""
+    """Parameters of one self-attention, norms and sinks included."""
     d, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
     values = config.n_heads * config.value_width
     rest = attention_norms(config) + (config.n_heads if config.sinks else 0) + linear(values, d, bias=config.out_bias)
@@ -187,8 +184,8 @@ def attention_parameters(config: ModelConfig) -> int:
     if not config.kv_rank:
         return linear(d, q, bias=config.qkv_bias) + 2 * linear(d, kv, bias=config.qkv_bias) + rest
     queries = d * config.q_rank + config.q_rank * q if config.q_rank else d * q
-    still = config.n_heads * (config.d_head - config.d_rotary)
-    return queries + d * (config.kv_rank + config.d_rotary) + config.kv_rank * (still + values) + rest
+    nope = config.n_heads * (config.d_head - config.d_rotary)
+    return queries + d * (config.kv_rank + config.d_rotary) + config.kv_rank * (nope + values) + rest
 
 
 def distance_parameters(config: ModelConfig, n_layers: int) -> int:
@@ -221,15 +218,12 @@ def _stack(config: ModelConfig, n_layers: int, *, cross: bool) -> StackParameter
     dense, mixed = (mlp_parameters(config, experts=experts) for experts in (False, True))
     mlp = mixed if config.has_experts(n_layers - 1) else dense
     layer = LayerParameters(attn, attn if cross else 0, mlp, norms * norm(config, d))
+    others = n_dense * dense + (n_layers - n_dense) * mixed - n_layers * mlp
+    others -= 0 if config.first_attn_norm else norm(config, d)
     return StackParameters(
         n_layers=n_layers,
         layer=layer,
         final_norm=norm(config, d) if config.final_norm else 0,
         relative_bias=distance_parameters(config, n_layers),
-        others=-(n_layers - 1) * layer.total
-        if config.shared_layers
-        else n_dense * dense
-        + (n_layers - n_dense) * mixed
-        - n_layers * mlp
-        - (0 if config.first_attn_norm else norm(config, d)),
+        others=-(n_layers - 1) * layer.total if config.shared_layers else others,
     )

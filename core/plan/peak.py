@@ -1,7 +1,7 @@
-"""The widest moments of one forward pass: what is alive when, read off core.model line by line.
+"""Memory peaks of one forward pass, derived from core.model line by line.
 
-Most tensors of a pass are temporary. Its peak is one of a handful of moments (turning q and k, one block of mask rows, the
-hidden layer of the MLP ...), and each is written down here with everything that is alive in it.
+Most tensors of a pass are temporary. The peak is one of a few points (rotating q and k, one block of mask rows, the hidden layer of the
+MLP ...). Each point is computed here with all tensors that are alive at it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from typing import Literal
 
 from ..model.config import ModelConfig
 from ..model.rules import BLOCK_BYTES, WINDOW_ROWS
+from .dtypes import FLOAT, INT
 from .workload import Workload
 
-INT = 8  # bytes of an id, a position or a distance
-INT32 = 4  # a window counts its distances in fewer
-FLOAT = 4  # bytes of what is computed in float32 whatever the weights are
-SAMPLED = 16  # numbers of a weight by which a run knows its model again (core.run.weights)
-SCALARS = 256  # bytes of lone numbers: a fill value, a slope, a frequency
+INT32 = 4  # bytes of a distance in a window
+SAMPLED = 16  # numbers of a weight in the fingerprint of a run's model (core.run.weights)
+SCALARS = 256  # bytes of single numbers: a fill value, a slope, a frequency
 
-ATTENDING = ("softmax and sum", "scores and weights")  # ends of the names of the moments that a mask is made in
+ATTENDING = ("softmax and sum", "scores and weights")  # ends of the names of the peaks at which a mask is made
 
 Path = Literal["fused", "spelled_out", "eager"]
 Keep = Literal["", "qk", "qkv"]
@@ -34,21 +33,20 @@ def pass_moments(
     all_logits: bool,
     traced: bool,
 ) -> tuple[dict[str, int], int]:
-    """Bytes alive beside the weights at each moment, and the bytes kept of every attention once the pass is over.
+    """Live bytes besides the weights at each possible peak, and the bytes captured from all attentions at the end.
 
-    keep      what stays of every attention: "qkv" or "qk" in a trace, "" in a plain pass. A trace that edits scores or
-              weights keeps those as well
-    path      fused: the kernel's. spelled_out: core.model's steps. eager: the textbook's steps
-    traced    a trace also keeps the sizes of the residual stream and of what is added to it, positions and angles
+    keep      captured tensors of every attention: "qkv" or "qk" in a trace, "" in a plain pass. A trace that edits scores or
+              weights captures those as well
+    path      fused: the kernel. spelled_out: the steps of core.model. eager: the steps of the textbook
+    traced    a trace also stores the norms of the residual stream and of the outputs added to it, positions and angles
     """
     moments: dict[str, int] = {}
     batch, by = workload.batch, workload.by
-    inputs = (
-        batch * (workload.source_len + workload.target_len) * (INT + (1 if workload.padded else 0))
-    )  # ids, and which of them are real
+    # ids, and in a padded batch the mask of real tokens
+    inputs = batch * (workload.source_len + workload.target_len) * (INT + (1 if workload.padded else 0))
     if traced:
-        inputs += batch * workload.source_len * INT  # and the part of the text that each is of
-        inputs += (4 * len(config.stacks) + 1) * SAMPLED * by  # and a few numbers of the weights, to know them again
+        inputs += batch * workload.source_len * INT  # the segment of each token
+        inputs += (4 * len(config.stacks) + 1) * SAMPLED * by  # fingerprint of the weights
     held = captured = 0
     for name, n_layers, n, memory_len in workload.stacks(config):
         stack = StackPass(config, workload, name, n_layers, n, memory_len, keep, path, traced)
@@ -63,7 +61,7 @@ def pass_moments(
 
 @dataclass(frozen=True)
 class StackPass:
-    """The sizes of one stack's pass: n queries, and memory_len keys from the encoder where it has cross-attention."""
+    """Sizes of the pass of one stack, with n queries, and memory_len keys from the encoder for cross-attention."""
 
     config: ModelConfig
     workload: Workload
@@ -102,19 +100,18 @@ class StackPass:
         return self.tokens * self.config.n_heads * self.config.d_head * self.by
 
     def kv(self, n_key: int) -> int:
-        """One [batch, kv_head, key, d_head], as wide as keys or as values, whichever are wider."""
+        """One [batch, kv_head, key, d_head], at the larger of the widths of keys and values."""
         width = max(self.config.d_head, self.config.value_width)
         return self.batch * n_key * self.config.n_kv_heads * width * self.by
 
     def captured(self, n_key: int) -> int:
-        """Bytes kept of one attention over n_key keys."""
+        """Bytes captured from one attention over n_key keys."""
         distances = self._distance_vectors if self.keep else 0
-        return (
-            sum({"q": self.q}.get(letter, self.kv(n_key)) for letter in self.keep) + distances + self._kept_maps(n_key)
-        )
+        qkv = sum(self.q if letter == "q" else self.kv(n_key) for letter in self.keep)
+        return qkv + distances + self._kept_maps(n_key)
 
     def _kept_maps(self, n_key: int) -> int:
-        """Scores and weights that a trace keeps, because they were edited and cannot be computed again."""
+        """Scores and weights stored by a trace that edits them, because they cannot be recomputed."""
         return 2 * self._map(n_key) if self.traced and self.path == "spelled_out" else 0
 
     def _map(self, n_key: int) -> int:
@@ -123,7 +120,7 @@ class StackPass:
 
     @property
     def _distance_vectors(self) -> int:
-        """Disentangled attention: a key or query of every distance for every head, of each term."""
+        """Disentangled attention: for each term, a key or query of every distance and head."""
         config = self.config
         if config.position != "disentangled":
             return 0
@@ -135,13 +132,13 @@ class StackPass:
 
     @property
     def kept(self) -> int:
-        """Bytes left of this stack when it is done."""
+        """Bytes captured from this stack at its end."""
         return self.n_layers * self.captured_layer
 
     def moments(self) -> dict[str, int]:
-        """Bytes beside the weights and what earlier stacks left, at the moments that may be the widest."""
+        """Live bytes besides the weights and the tensors of earlier stacks, at the possible peaks."""
         around = self._around()
-        before = around + (self.n_layers - 1) * self.captured_layer  # when the last layer begins
+        before = around + (self.n_layers - 1) * self.captured_layer  # at the beginning of the last layer
         moments = {f"{self.name} embedding": around + self._embedding()}
         for moment, value in self._attention(self.n, cross=False).items():
             moments[f"{self.name} {moment}"] = before + self._residual(0) + value
@@ -152,20 +149,22 @@ class StackPass:
             before += self.captured(self.memory_len)
         before += self._residual(1)
         moments[f"{self.name} MLP"] = before + self._mlp()
-        outputs = (
-            2 if self.config.norm_order in ("sandwich", "after") else 1
-        ) * self.stream  # of the sublayer, and what it read
+        # the input of the sublayer, and with a norm after it its output
+        outputs = (2 if self.config.norm_order in ("sandwich", "after") else 1) * self.stream
         moments[f"{self.name} norm"] = before + outputs + self._norm(self.stream // self.by, self.tokens)
         return moments
 
     @property
     def noted(self) -> int:
-        """Bytes that a trace keeps beside q, k and v: the sizes of the stream, float32, and its positions and angles."""
+        """Bytes that a trace stores besides q, k and v: norms of the residual stream, in float32, positions and angles."""
         if not self.traced:
             return 0
-        # The stream after a layer is the one before the next, whose size is taken once.
+        # The residual stream after a layer is the input of the next, so its norm is stored once.
         per_layer = 3 if self.config.parallel else 6 if self.memory_len else 4
-        if self.config.norm_order in ("sandwich", "after"):  # what an attention adds has a size before its norm as well
+        if self.config.norm_order in (
+            "sandwich",
+            "after",
+        ):  # the norm of an attention output before its norm layer as well
             per_layer += 2 if self.memory_len else 1
         sizes = (per_layer * self.n_layers + 2) * self.tokens * FLOAT
         return sizes + self._rows_of_positions * INT + self._angles
@@ -183,7 +182,7 @@ class StackPass:
         return kinds * self._rows_of_positions * self.config.d_rotary // 2 * FLOAT
 
     def _around(self) -> int:
-        """Alive from the first layer to the last: positions, angles, sizes, and in a decoder the encoder's output."""
+        """Bytes alive from the first layer to the last: positions, angles, norms, and in a decoder the encoder's output."""
         around = self.noted + self.batch * self.memory_len * self.config.d_model * self.by
         around += self._rows_of_positions * INT * (2 if self.padded else 1) + SCALARS
         if self.config.position == "disentangled" and self.config.distance_norm:
@@ -194,23 +193,23 @@ class StackPass:
         return around
 
     def _residual(self, earlier: int) -> int:
-        """The residual stream: what entered the block, and where a sublayer of it is done already, what came of that."""
+        """The residual stream at the input of the block, and after `earlier` of its sublayers."""
         return (1 + earlier) * self.stream
 
     def _normed(self) -> int:
-        """What a sublayer reads: a tensor of its own, but for post-norm, where it reads the residual itself."""
+        """The input of a sublayer: a separate tensor, except in post-norm blocks, where it is the residual stream."""
         return 0 if self.config.norm_order in ("post", "after") else self.stream
 
     def _norm(self, n_numbers: int, rows: int, strided: bool = False) -> int:
-        """A norm at work on n_numbers, its output included."""
+        """A norm of n_numbers, output included."""
         if self.config.norm == "layer":
             return (2 if strided else 1) * n_numbers * self.by + 2 * rows * FLOAT
         if self.by == FLOAT:
             return 2 * n_numbers * FLOAT + rows * FLOAT
-        return n_numbers * 3 * FLOAT + rows * FLOAT  # in float32: the stream, normalised, and weighted
+        return n_numbers * 3 * FLOAT + rows * FLOAT  # in float32: the input, normalised, and weighted
 
     def _embedding(self) -> int:
-        """Token vectors, the next thing to be added, and the sum."""
+        """Token vectors, the next summand, and the sum."""
         config, adds = self.config, 0
         if config.has_position_table:
             adds = self.stream if self.padded else self.stream // self.batch
@@ -220,7 +219,7 @@ class StackPass:
         return max(table, self.stream + self._norm(self.stream // self.by, self.tokens) if config.embed_norm else 0)
 
     def _attention(self, n_key: int, *, cross: bool) -> dict[str, int]:
-        """The moments of one attention over n_key keys, its own q, k and v included."""
+        """Possible peaks in one attention over n_key keys, its q, k and v included."""
         config = self.config
         q, kv = self.q, self.kv(n_key)
         projected = q + 2 * kv
@@ -232,14 +231,14 @@ class StackPass:
                 q + kv + self._norm(kv // self.by, k_rows, strided=True),
             )
         if config.position == "rotary" and not cross:
-            # The two turned halves are joined while their parts are still there: d_rotary + d_head features, or 2·d_rotary.
+            # The two rotated halves are concatenated while both are alive: d_rotary + d_head features, or 2·d_rotary.
             joined = (config.d_rotary + max(config.d_rotary, config.d_head)) / config.d_head
             moments["rotary turn"] = projected + max(int(q * joined), q + int(kv * joined))
         if self.path == "fused":
             moments["softmax and sum"] = projected + self._attend(n_key, cross=cross)
         else:
             moments["scores and weights"] = projected + self._spelled_out(n_key, cross=cross)
-        # z is laid out as q is, and is copied where that is not one token after the other.
+        # z has the memory layout of q, and is copied unless that is token by token.
         turned = config.qk_norm or (config.position == "rotary" and not cross)
         blocks = any(self._rows(n_key, window, cross=cross) < self.n for window in self._windows(cross=cross))
         copied = turned or self.path != "fused" or blocks
@@ -247,7 +246,7 @@ class StackPass:
         return {moment: self._normed() + value for moment, value in moments.items()}
 
     def _windows(self, *, cross: bool) -> set[int | None]:
-        """The windows of the layers, None for those where a window hides nothing at this length."""
+        """The windows of the layers; None for layers in which nothing is hidden by a window at this length."""
         window = self.config.window
         if cross or window is None or window >= self.n:
             return {None}
@@ -255,7 +254,7 @@ class StackPass:
 
     @property
     def _has_window(self) -> bool:
-        """Some layer has a window that hides something: a mask made there measures distances."""
+        """True if a window of some layer hides keys, so that its mask computes distances."""
         return self._windows(cross=False) != {None}
 
     @property
@@ -263,7 +262,7 @@ class StackPass:
         return self.config.position in ("alibi", "disentangled") or self.config.has_relative_bias
 
     def _rows(self, n_key: int, window: int | None, *, cross: bool) -> int:
-        """Query rows that go through the kernel together: all of them, unless a mask or bias has to be made in numbers."""
+        """Query rows in one call of the kernel: all of them, unless a mask or bias must be materialised."""
         biased = self._biased and not cross
         if not self.padded and not biased and window is None:
             return self.n
@@ -271,7 +270,7 @@ class StackPass:
         return min(self.n, max(1, BLOCK_BYTES // row), self.n if window is None else max(window, WINDOW_ROWS))
 
     def _attend(self, n_key: int, *, cross: bool) -> int:
-        """z with its log-sum-exp, and where the kernel needs a mask or a bias in numbers, one block of their rows."""
+        """z with its log-sum-exp, and one block of rows of the mask or bias if it must be materialised."""
         if self.config.runs_in_steps and not cross:
             return self._in_steps(n_key)
         biased = self._biased and not cross
@@ -285,12 +284,14 @@ class StackPass:
             keys = n_key if window is None else min(n_key, rows + sides * (window - 1))
             block = INT * (rows + keys) + self._block(rows * keys, biased=biased, windowed=window is not None)
             block += self._terms(rows, keys)
-            widest = max(widest, z + block, 2 * self.q if rows < self.n else 0)  # the blocks' rows, and they joined
+            widest = max(
+                widest, z + block, 2 * self.q if rows < self.n else 0
+            )  # rows of the blocks, and their concatenation
         return widest
 
     def _terms(self, rows: int, keys: int) -> int:
-        """Disentangled attention at work on a block: the vectors of distances, their products with queries or keys before and after
-        the scale, copies of these, and the cells of both terms with the rows that they are taken from."""
+        """Disentangled attention of a block: the vectors of distances, their products with queries or keys before and after scaling,
+        copies of these, and the cells of both terms with their row indices."""
         config, heads, cells = self.config, self.batch * self.config.n_heads, rows * keys
         if config.position != "disentangled":
             return 0
@@ -299,25 +300,20 @@ class StackPass:
         return self._distance_vectors + products + copies + 4 * heads * cells * self.by + 8 * INT * self.batch * cells
 
     def _in_steps(self, n_key: int) -> int:
-        """Attention that no fused kernel knows: z, q and k of every head in float32, and the steps of one block of rows."""
+        """Attention without a fused kernel: z, q and k of every head in float32, and the steps of one block of rows."""
         heads = self.batch * self.config.n_heads
         row = heads * n_key * FLOAT
         rows = min(self.n, max(1, BLOCK_BYTES // row))
         wide = heads * n_key * max(self.config.d_head, self.config.value_width) * FLOAT
         cells = rows * n_key
-        # Scores, what a soft-cap makes of them, the masked ones with a sink's column, weights.
-        return (
-            2 * self.q
-            + 2 * self.q * FLOAT // self.by
-            + 3 * wide
-            + 5 * rows * row
-            + (2 * INT32 + 4) * self.batch * cells
-        )
+        # scores, after the soft-cap, masked with the column of a sink, weights
+        steps = 5 * rows * row + (2 * INT32 + 4) * self.batch * cells
+        return 2 * self.q + 2 * self.q * FLOAT // self.by + 3 * wide + steps
 
     def _block(self, cells: int, *, biased: bool, windowed: bool) -> int:
-        """The widest moment of a block of `cells` (query, key) pairs of one text."""
+        """The peak of a block of `cells` (query, key) pairs of one text."""
         config, texts = self.config, self.batch if self.padded else 1
-        making = max(texts + 1, 3, 2 * INT32 + 2 if windowed else 0) * cells  # mask, a byte a cell, and its ingredients
+        making = max(texts + 1, 3, 2 * INT32 + 2 if windowed else 0) * cells  # mask, one byte per cell, and its inputs
         mask = texts * cells
         if not biased:
             return max(making, mask + mask * self.by)
@@ -329,15 +325,10 @@ class StackPass:
         else:
             distances = 2 * INT * texts * cells + per_head * cells * FLOAT  # ALiBi's slopes are float32
             copied = per_head * cells * (FLOAT + (FLOAT if self.by == FLOAT else self.by))
-        return max(
-            making,
-            mask + distances,
-            mask + copied,
-            2 * mask + 2 * bias,
-        )
+        return max(making, mask + distances, mask + copied, 2 * mask + 2 * bias)
 
     def _spelled_out(self, n_key: int, *, cross: bool) -> int:
-        """Scores and weights as tensors: two maps at once in the textbook, three in core.model, where a hook has one."""
+        """Scores and weights as tensors: two maps at the same time in the textbook, three in core.model with a hook."""
         config, texts = self.config, self.batch if self.padded else 1
         maps = self._map(n_key)
         keys = self.batch * n_key * config.n_heads * config.d_head * self.by  # k or v, one for every query head
@@ -346,7 +337,7 @@ class StackPass:
         biased, windowed = self._biased and not cross, self._has_window and not cross
         if self.path == "eager":
             grouped = config.n_heads != config.n_kv_heads
-            copied = 0 if grouped else keys  # a product lays out again what is not one token after the other
+            copied = 0 if grouped else keys  # a product copies operands that are not token by token
             widest = max(2 * maps + cells + (config.n_heads * cells * self.by if biased else 0), self.q + copied + maps)
             return (2 * keys if grouped else 0) + widest
         if biased:
@@ -367,15 +358,15 @@ class StackPass:
             3 * maps + self.tokens * config.n_heads * (self.by + 1),  # the largest of each row, and whether it is −inf
             2 * maps + keys + self.q,
         )
-        return widest + INT * (self.n + n_key + 1)  # which queries, which keys
+        return widest + INT * (self.n + n_key + 1)  # indices of queries and keys
 
     def _mlp(self) -> int:
-        """Its input, then the widest of: gate, up and product; before and after the activation; hidden and output."""
+        """Its input, and the largest of: gate, up and product; input and output of the activation; hidden layer and output."""
         config = self.config
         if not config.n_experts:
             hidden = self.tokens * config.d_ff * self.by
             return self._normed() + max((3 if config.gated else 2) * hidden, hidden + self.stream)
-        # At most every token takes one expert: its rows, their hidden layer and what comes of them, beside the sum so far.
+        # At most every token uses one expert: its rows, their hidden layer and output, and the sum so far.
         widest = max(config.d_ff, config.d_shared, config.d_dense)
         router = self.tokens * (2 * config.n_experts * FLOAT + config.n_experts_per_token * (2 * INT + 2 * self.by))
         chosen = self.tokens * (config.n_experts_per_token + 2 * INT)
@@ -383,7 +374,7 @@ class StackPass:
 
 
 def head_bytes(config: ModelConfig, positions: int, by: int, *, probabilities: bool) -> int:
-    """Scores of every word at so many positions, and where asked for their probabilities, which are float32."""
+    """Logits at this number of positions, and optionally their probabilities in float32."""
     if config.head == "none":
         return 0
     as_float = FLOAT if by == FLOAT else 2 * FLOAT  # other formats are copied first

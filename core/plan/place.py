@@ -1,4 +1,4 @@
-"""Place: where a model is to be held, and how many bytes of it a model may take: a card, this machine, or a number of bytes."""
+"""Place: the memory that a model may use: that of GPUs, of this machine, or a number of bytes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ HERE = "this machine"
 
 @dataclass(frozen=True)
 class Place:
-    """Bytes of one card, or of a machine. `cards` such cards hold a model together, each a part of it.
+    """Bytes of one GPU, or of a machine. A model is split over `cards` such GPUs.
 
     total    all of its memory
-    kept     what the driver of a card takes, or on a machine what is in use
-    context  what a program takes on a card before it has a tensor (core.plan.devices: NVIDIA's alone is known)
-    device   the card, where it is one of DEVICES
+    kept     reserved by the driver of a GPU, or in use on a machine
+    context  taken on a GPU by a program without tensors (core.plan.devices: known only for NVIDIA)
+    device   the GPU, if it is one of DEVICES
     """
 
     name: str
@@ -40,26 +40,26 @@ class Place:
 
     @property
     def budget(self) -> int:
-        """Bytes that a model may take of one card."""
+        """Bytes that a model may use on one GPU."""
         return self.total - self.kept - self.context
 
     def with_cards(self, cards: int) -> Place:
-        """So many of the same card. Raises ConfigError for less than 1."""
+        """The same with `cards` GPUs. Raises ConfigError for less than 1."""
         return replace(self, cards=cards)
 
 
 def on_card(device: Device | str, cards: int = 1) -> Place:
-    """A card, or several alike, by its record or its name in DEVICES. Raises ConfigError for a name that is not there."""
-    found = device_named(device) if isinstance(device, str) else device
-    if found is None:
-        raise ConfigError(f"there is no card {device!r} here: choose one of {', '.join(one.name for one in DEVICES)}")
+    """One or several GPUs of a kind, by the Device or its name. Raises ConfigError for an unknown name."""
+    known = device_named(device) if isinstance(device, str) else device
+    if known is None:
+        raise ConfigError(f"there is no card {device!r} here: choose one of {', '.join(item.name for item in DEVICES)}")
     return Place(
-        found.name, found.mebibytes * MiB, found.kept_mebibytes * MiB, found.context_mebibytes * MiB, cards, found
+        known.name, known.mebibytes * MiB, known.kept_mebibytes * MiB, known.context_mebibytes * MiB, cards, known
     )
 
 
 def on_machine() -> Place:
-    """The memory of this machine, as far as its container allows, and of that what is free now."""
+    """The total and free memory of this machine, within the limits of its container."""
     here = torch.device("cpu")
     free = max(0, free_bytes(here))
     total = max(total_bytes(here), free)
@@ -67,5 +67,5 @@ def on_machine() -> Place:
 
 
 def of_bytes(n: int, name: str) -> Place:
-    """A budget of one's own: n bytes, all of them for a model. Raises ConfigError for less than none."""
+    """A budget of n bytes. Raises ConfigError for negative numbers."""
     return Place(name, n, 0, 0)

@@ -1,4 +1,4 @@
-"""plan(): everything that is known about a transformer before it runs, in closed form."""
+"""plan(): parameters, memory, FLOPs and memory traffic of a transformer, in closed form."""
 
 from __future__ import annotations
 
@@ -10,35 +10,31 @@ from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig
 from .adapters import adapted, adapter_numbers, unpacked
-from .cache import KVCache, kv_cache
-from .operations import Operation, decode, ideal_bytes, prefill, total_bytes, total_flops
+from .cache import KVCache, cache_of
+from .dtypes import weight_format
+from .operations import Operation, ideal_bytes, next_token, prefill, total_bytes, total_flops
 from .parameters import Parameters, parameters
 from .peak import Path, pass_moments
 from .pieces import piece_moments
 from .saved import SavedItem, lesson_terms
 from .training import KeptLayers, backward_work, kept_activations, master_bytes, optimizer_bytes
-from .weights import stored_weights, weight_format
+from .weights import stored_weights
 from .workload import Workload, as_workload
 
-PATHS: dict[str, Path] = {
-    "eager": "eager",
-    "spelled_out": "spelled_out",
-    "efficient": "fused",
-    "flash": "fused",
-}
+PATHS: dict[str, Path] = {"eager": "eager", "spelled_out": "spelled_out", "efficient": "fused", "flash": "fused"}
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes by what they are for; they add up to `total`. What a phase does not have is 0."""
+    """Bytes by purpose, 0 for those that do not apply."""
 
     weights: int
     masters: int  # float32 copies of 16-bit weights
     gradients: int
     optimizer: int
-    activations: int  # kept for the backward pass
+    activations: int  # saved for the backward pass
     kv_cache: int
-    transient: int  # temporary buffers: the widest moment of the pass, or of the backward pass
+    transient: int  # temporary buffers at the peak of the forward pass, or in training of the backward pass
 
     @property
     def total(self) -> int:
@@ -61,29 +57,29 @@ class Plan:
     attention: str
     parameters: Parameters
     memory: Memory
-    layers: tuple[KeptLayers, ...]  # what autograd keeps, layer by layer, whether this is training or not
-    outside: tuple[SavedItem, ...]  # and beside the layers
+    layers: tuple[KeptLayers, ...]  # saved activations layer by layer, also without training
+    outside: tuple[SavedItem, ...]  # saved activations outside the layers
     lesson_terms: dict[str, int]
-    logits: int  # scores of every word at the positions that are kept: of a run for writing the last of each text
+    logits: int  # bytes of the logits at the positions of the workload
     kv_cache: KVCache
-    prefill: tuple[Operation, ...]  # with words scored at every position
+    prefill: tuple[Operation, ...]  # with logits at every position
     decode: tuple[Operation, ...]  # one more token for each text; empty for encoders
-    step_flops: int  # of this phase: the forward pass, with training the backward pass and what is recomputed
+    step_flops: int  # forward pass, and in training the backward pass and recomputation
     ideal_bytes: int  # the least memory traffic of the forward pass
 
     @property
     def total(self) -> int:
-        """Bytes in all."""
+        """Bytes of all memory."""
         return self.memory.total
 
     @property
     def saved_per_layer(self) -> int:
-        """Bytes that autograd keeps of the first layer."""
+        """Bytes of the saved activations of the first layer."""
         return self.layers[0].per_layer if self.layers else 0
 
     @property
     def saved_items(self) -> tuple[SavedItem, ...]:
-        """The same, tensor by tensor."""
+        """Saved activations of the first layer, tensor by tensor."""
         return self.layers[0].items
 
     @property
@@ -93,7 +89,7 @@ class Plan:
 
     @property
     def traffic(self) -> int:
-        """Bytes that an unfused forward pass reads and writes."""
+        """Bytes read and written by an unfused forward pass."""
         return total_bytes(self.prefill)
 
     @property
@@ -101,7 +97,7 @@ class Plan:
         return total_flops(self.decode)
 
     def to_frame(self) -> frames.DataFrame:
-        """The operations of the forward pass, a row each, with their FLOPs and bytes. Needs pandas."""
+        """The operations of the forward pass as rows, with their FLOPs and bytes. Requires pandas."""
         rows = [op.to_dict() for op in self.prefill]
         return frames.of_columns({name: [row[name] for row in rows] for name in rows[0]})
 
@@ -119,27 +115,16 @@ class Plan:
 
 
 def plan(config: ModelConfig, workload: Workload | None = None, **options: Any) -> Plan:
-    """Parameters, bytes, FLOPs and traffic of Transformer(config) on a workload, or on one whose fields `options` name:
+    """Parameters, bytes, FLOPs and traffic of Transformer(config) on a workload, or on one whose fields `options` name.
 
-    plan(config, batch=32, source_len=50, dtype="bfloat16", training=True). Raises ConfigError for what Workload does not
-    know, for lengths below 1, and for texts longer than the model's table of positions.
+    Example: plan(config, batch=32, source_len=50, dtype="bfloat16", training=True). Raises ConfigError as Workload.check does, and for
+    texts longer than the model's table of positions.
     """
     work = as_workload(workload, options)
     check_positions(config, source_len=work.source_len, target_len=work.target_len)
     work.check(config)
     kept = kept_activations(config, work)
     forward = prefill(config, work)
-    last, memory_len = work.last_len, work.memory_len(config)
-    token = decode(
-        config,
-        batch=work.batch,
-        cached=last,
-        memory_len=memory_len,
-        dtype=work.dtype,
-        weight_dtype=work.weight_dtype,
-        kv_dtype=work.kv_dtype,
-        attention=work.attention,
-    )
     return Plan(
         config=config,
         batch=work.batch,
@@ -154,16 +139,16 @@ def plan(config: ModelConfig, workload: Workload | None = None, **options: Any) 
         outside=kept.outside,
         lesson_terms=lesson_terms(config, work),
         logits=work.batch * work.logit_positions(config) * config.vocab_size * work.by if config.head != "none" else 0,
-        kv_cache=kv_cache(config, batch=work.batch, n=last, memory_len=memory_len, dtype=work.kv_dtype or work.dtype),
+        kv_cache=cache_of(config, work),
         prefill=forward,
-        decode=token,
+        decode=next_token(config, work),
         step_flops=_step_flops(config, work, forward) if work.training else total_flops(forward),
         ideal_bytes=ideal_bytes(forward),
     )
 
 
 def memory_plan(config: ModelConfig, workload: Workload | None = None, **options: Any) -> Memory:
-    """The bytes of plan() alone, for any length: a table of positions that is too short is not looked at."""
+    """Only the bytes of plan(), also for texts longer than the model's table of positions."""
     work = as_workload(workload, options)
     work.check(config)
     stored = stored_weights(config, dtype=work.dtype, weight_dtype=work.weight_dtype).total
@@ -178,26 +163,19 @@ def memory_plan(config: ModelConfig, workload: Workload | None = None, **options
             kv_cache=0,
             transient=backward_work(config, work),
         )
-    cache = kv_cache(
-        config,
-        batch=work.batch,
-        n=work.last_len,
-        memory_len=work.memory_len(config),
-        dtype=work.kv_dtype or work.dtype,
-    )
     return Memory(
         weights=stored,
         masters=0,
         gradients=0,
         optimizer=0,
         activations=0,
-        kv_cache=cache.total,
+        kv_cache=cache_of(config, work).total,
         transient=max(run_moments(config, work).values()),
     )
 
 
 def run_moments(config: ModelConfig, work: Workload) -> dict[str, int]:
-    """Bytes beside weights and cache at the moments of a run that may be the widest, by name: "decoder MLP", "head" ..."""
+    """Bytes besides weights and cache at the possible peaks of a run, by name: "decoder MLP", "head" ..."""
     path = PATHS[work.attention]
     if work.piece:
         moments = piece_moments(config, work, path)
@@ -205,14 +183,14 @@ def run_moments(config: ModelConfig, work: Workload) -> dict[str, int]:
         all_logits = work.logit_positions(config) > 1
         moments, _ = pass_moments(config, work, keep="", path=path, all_logits=all_logits, traced=False)
     if work.weight_dtype is not None and weight_format(work.weight_dtype) == "nf4":
-        # bitsandbytes multiplies the tokens of a prompt by a matrix that it has unpacked.
+        # bitsandbytes dequantizes a matrix before its product with a prompt.
         more = unpacked(config, work.by)
         moments = {name: value + (0 if name == "head" else more) for name, value in moments.items()}
     return moments
 
 
 def check_positions(config: ModelConfig, *, source_len: int, target_len: int) -> None:
-    """Raises ConfigError where a text is longer than the model's table of positions."""
+    """Raises ConfigError for a text longer than the model's table of positions."""
     for name, value in (("source_len", source_len), ("target_len", target_len)):
         if config.has_position_table and value > config.n_ctx:
             raise ConfigError(
@@ -222,35 +200,27 @@ def check_positions(config: ModelConfig, *, source_len: int, target_len: int) ->
 
 
 def _step_flops(config: ModelConfig, work: Workload, forward: tuple[Operation, ...]) -> int:
-    """Forward, twice as much backward (a product for each operand's gradient), and whatever is computed again.
+    """Forward pass, twice as much for the backward pass (a product for the gradient of each operand), and recomputation.
 
-    Frozen weights have no gradient, so that their products go back once; adapters are products of their own.
+    Frozen weights have no gradient, so their products count once in the backward pass. Adapters add products.
     """
-    if work.rank:
-        return _adapter_step_flops(config, work, forward)
-    once, recompute = total_flops(forward), work.recompute
-    if recompute == "full":
-        return 3 * once + sum(op.times * op.flops for op in forward if op.stack)
-    if recompute == "attention":
-        again = sum(op.times * op.flops for op in forward if op.name.endswith(("scores", "weights × v")))
-        return 3 * once + again
-    return 3 * once
-
-
-def _adapter_step_flops(config: ModelConfig, work: Workload, forward: tuple[Operation, ...]) -> int:
-    """The same where adapters are trained: whatever has weights goes back once, attention twice, an adapter three times forward."""
-    once = total_flops(forward)
-    frozen = sum(op.times * op.flops for op in forward if op.weights)
-    lengths: dict[str, tuple[int, int]] = {name: (n, memory_len) for name, _, n, memory_len in work.stacks(config)}
-    adapters = 0
-    for matrix in adapted(config):
-        n, memory_len = lengths[matrix.stack]
-        rows = memory_len if matrix.name in ("cross attn k", "cross attn v") else n
-        times = matrix.times * (matrix.n_layers if config.shared_layers else 1)
-        adapters += times * 2 * work.batch * rows * work.rank * (matrix.rows + matrix.width)
+    adapters = _adapter_flops(config, work)
+    frozen = sum(op.times * op.flops for op in forward if op.weights) if work.rank else 0
     again = 0
     if work.recompute == "full":
         again = adapters + sum(op.times * op.flops for op in forward if op.stack)
     elif work.recompute == "attention":
         again = sum(op.times * op.flops for op in forward if op.name.endswith(("scores", "weights × v")))
-    return 3 * once - frozen + 3 * adapters + again
+    return 3 * (total_flops(forward) + adapters) - frozen + again
+
+
+def _adapter_flops(config: ModelConfig, work: Workload) -> int:
+    """FLOPs of all adapters in a forward pass; 0 without adapters."""
+    lengths: dict[str, tuple[int, int]] = {name: (n, memory_len) for name, _, n, memory_len in work.stacks(config)}
+    flops = 0
+    for matrix in adapted(config) if work.rank else ():
+        n, memory_len = lengths[matrix.stack]
+        rows = memory_len if matrix.name in ("cross attn k", "cross attn v") else n
+        times = matrix.times * (matrix.n_layers if config.shared_layers else 1)
+        flops += times * 2 * work.batch * rows * work.rank * (matrix.rows + matrix.width)
+    return flops

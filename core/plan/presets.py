@@ -1,4 +1,4 @@
-"""The shapes of well-known models, with the parameter counts that their authors publish."""
+"""Configurations of well-known models, with the parameter counts that their authors publish."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..model.config import ModelConfig
 
 @dataclass(frozen=True)
 class Preset:
-    """`published` is what authors say, in words. `more` parameters of theirs are of a part that core.model does not build."""
+    """A known model. `published` is the parameter count in the words of its authors. It includes `more` parameters not in core.model."""
 
     id: str
     title: str
@@ -56,7 +56,9 @@ def _gpt(id: str, title: str, published: str, source: str, *, n_ctx: int = 1024,
     return Preset(id, title, config, published, source)
 
 
-def _llama(id: str, title: str, published: str, source: str, **shape: Any) -> Preset:
+def _llama(row: tuple[Any, ...]) -> Preset:
+    id, title, published, source, *sizes, rest = row
+    names = ("vocab_size", "n_ctx", "d_model", "n_heads", "n_kv_heads", "d_ff", "n_decoder_layers", "rotary_base")
     defaults: dict[str, Any] = {
         "position": "rotary",
         "norm": "rms",
@@ -67,7 +69,8 @@ def _llama(id: str, title: str, published: str, source: str, **shape: Any) -> Pr
         "mlp_bias": False,
         "tied": False,
     }
-    return Preset(id, title, ModelConfig(**(defaults | shape)), published, source)
+    config = ModelConfig(**(defaults | dict(zip(names, sizes, strict=True)) | rest))
+    return Preset(id, title, config, published, source)
 
 
 _LESSON_ENCODER = ModelConfig(
@@ -80,9 +83,8 @@ _LESSON_ENCODER = ModelConfig(
     head="none",
 )
 
-LESSON_CLASS: dict[
-    str, ModelConfig
-] = {  # a textbook encoder class in its five sizes: sinusoids, Pre-LN, attention without biases
+# A textbook encoder class in its five sizes: sinusoids, Pre-LN, attention without biases.
+LESSON_CLASS: dict[str, ModelConfig] = {
     title: ModelConfig(
         vocab_size=vocab_size,
         d_model=d_model,
@@ -120,15 +122,18 @@ _T5_SMALL = ModelConfig(
     out_bias=False,
     mlp_bias=False,
 )
-_LLAMA_3_8B: dict[str, Any] = {  # and of Llama 3.1, which reads longer texts
-    "vocab_size": 128_256,
-    "d_model": 4096,
-    "n_heads": 32,
-    "n_kv_heads": 8,
-    "d_ff": 14_336,
-    "n_decoder_layers": 32,
-    "rotary_base": 500_000.0,
-}
+# id, title, published count, source, vocab_size, n_ctx, d_model, n_heads, n_kv_heads, d_ff, n_decoder_layers, rotary_base, other fields
+_LLAMAS: tuple[tuple[Any, ...], ...] = (
+    ("llama-2-7b", "Llama 2 7B", "6.7 B", "Touvron et al. 2023", 32_000, 4096, 4096, 32, 32, 11_008, 32, 10_000.0, {}),
+    ("llama-3-8b", "Llama 3 8B", "8 B", "model card of Llama 3", 128_256, 8192, 4096, 32, 8, 14_336, 32, 500_000.0, {}),
+    ("llama-3.1-8b", "Llama 3.1 8B", "8 B", "Grattafiori et al. 2024, table 3", 128_256, 131_072, 4096, 32, 8, 14_336, 32, 500_000.0, {}),
+    ("llama-3.1-70b", "Llama 3.1 70B", "70.6 B", "Grattafiori et al. 2024, table 3", 128_256, 131_072, 8192, 64, 8, 28_672, 80, 500_000.0, {}),
+    ("llama-3.1-405b", "Llama 3.1 405B", "405 B", "Grattafiori et al. 2024, table 3", 128_256, 131_072, 16_384, 128, 8, 53_248, 126, 500_000.0, {}),
+    ("mistral-7b", "Mistral 7B", "7.3 B", "Jiang et al. 2023, table 1", 32_000, 8192, 4096, 32, 8, 14_336, 32, 10_000.0, {"window": 4096}),
+    ("smollm2-135m", "SmolLM2 135M", "135 M", "model card of SmolLM2-135M", 49_152, 8192, 576, 9, 3, 1536, 30, 100_000.0, {"tied": True}),
+    ("qwen3-8b", "Qwen3 8B", "8.2 B", "model card of Qwen3-8B", 151_936, 40_960, 4096, 32, 8, 12_288, 36, 1_000_000.0, {"d_head": 128, "qk_norm": True}),
+    ("qwen2.5-0.5b", "Qwen2.5 0.5B", "0.49 B", "model card of Qwen2.5-0.5B", 151_936, 32_768, 896, 14, 2, 4864, 24, 1_000_000.0, {"qkv_bias": True, "tied": True}),
+)  # fmt: skip
 _GPT2 = "file names of openai/gpt-2"
 _GPT3 = "Brown et al. 2020, table 2.1"
 
@@ -157,122 +162,6 @@ PRESETS: dict[str, Preset] = {
         _gpt("gpt2-xl", "GPT-2 XL", "1558 M", _GPT2, d_model=1600, n_heads=25, n_decoder_layers=48),
         _gpt("gpt3", "GPT-3", "175 B", _GPT3, n_ctx=2048, d_model=12_288, n_heads=96, n_decoder_layers=96),
         Preset("t5-small", "T5 small", _T5_SMALL, "60 M", "model card of t5-small"),
-        _llama(
-            "llama-2-7b",
-            "Llama 2 7B",
-            "6.7 B",
-            "Touvron et al. 2023",
-            vocab_size=32_000,
-            n_ctx=4096,
-            d_model=4096,
-            n_heads=32,
-            d_ff=11_008,
-            n_decoder_layers=32,
-        ),
-        _llama(
-            "llama-3-8b",
-            "Llama 3 8B",
-            "8 B",
-            "model card of Llama 3",
-            n_ctx=8192,
-            **_LLAMA_3_8B,
-        ),
-        _llama(
-            "llama-3.1-8b",
-            "Llama 3.1 8B",
-            "8 B",
-            "Grattafiori et al. 2024, table 3",
-            n_ctx=131_072,
-            **_LLAMA_3_8B,
-        ),
-        _llama(
-            "llama-3.1-70b",
-            "Llama 3.1 70B",
-            "70.6 B",
-            "Grattafiori et al. 2024, table 3",
-            vocab_size=128_256,
-            n_ctx=131_072,
-            d_model=8192,
-            n_heads=64,
-            n_kv_heads=8,
-            d_ff=28_672,
-            n_decoder_layers=80,
-            rotary_base=500_000.0,
-        ),
-        _llama(
-            "llama-3.1-405b",
-            "Llama 3.1 405B",
-            "405 B",
-            "Grattafiori et al. 2024, table 3",
-            vocab_size=128_256,
-            n_ctx=131_072,
-            d_model=16_384,
-            n_heads=128,
-            n_kv_heads=8,
-            d_ff=53_248,
-            n_decoder_layers=126,
-            rotary_base=500_000.0,
-        ),
-        _llama(
-            "mistral-7b",
-            "Mistral 7B",
-            "7.3 B",
-            "Jiang et al. 2023, table 1",
-            vocab_size=32_000,
-            n_ctx=8192,
-            d_model=4096,
-            n_heads=32,
-            n_kv_heads=8,
-            d_ff=14_336,
-            n_decoder_layers=32,
-            window=4096,
-        ),
-        _llama(
-            "smollm2-135m",
-            "SmolLM2 135M",
-            "135 M",
-            "model card of SmolLM2-135M",
-            vocab_size=49_152,
-            n_ctx=8192,
-            d_model=576,
-            n_heads=9,
-            n_kv_heads=3,
-            d_ff=1536,
-            n_decoder_layers=30,
-            rotary_base=100_000.0,
-            tied=True,
-        ),
-        _llama(
-            "qwen3-8b",
-            "Qwen3 8B",
-            "8.2 B",
-            "model card of Qwen3-8B",
-            vocab_size=151_936,
-            n_ctx=40_960,
-            d_model=4096,
-            n_heads=32,
-            n_kv_heads=8,
-            d_head=128,
-            d_ff=12_288,
-            n_decoder_layers=36,
-            rotary_base=1_000_000.0,
-            qk_norm=True,
-        ),
-        _llama(
-            "qwen2.5-0.5b",
-            "Qwen2.5 0.5B",
-            "0.49 B",
-            "model card of Qwen2.5-0.5B",
-            vocab_size=151_936,
-            n_ctx=32_768,
-            d_model=896,
-            n_heads=14,
-            n_kv_heads=2,
-            d_ff=4864,
-            n_decoder_layers=24,
-            rotary_base=1_000_000.0,
-            qkv_bias=True,
-            tied=True,
-        ),
+        *map(_llama, _LLAMAS),
     )
 }

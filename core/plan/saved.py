@@ -1,12 +1,12 @@
-"""Memory that autograd keeps of one layer for the backward pass, tensor by tensor, and the five terms a textbook counts instead.
+"""Activations that autograd saves for the backward pass, tensor by tensor, and the five terms that a textbook counts instead.
 
-Every entry is a storage of its own: a tensor that two operations need is counted once. The MLP, the norms and the residual
-stream are core.model's. Attention can be done in four ways:
+Every entry is a separate storage: a tensor that two operations need is counted once. The MLP, the norms and the residual stream are
+those of core.model. Attention has four implementations:
 
-eager        the textbook: softmax(mask(q kᵀ / √d)) v, keys and values repeated only where heads share them
+eager        the textbook's: softmax(mask(q kᵀ / √d)) v, with keys and values repeated only for grouped-query attention
 spelled_out  core.model with a hook on its scores: one more copy of the weights, and always a mask
 efficient    the memory-efficient kernel: no map, one log-sum-exp per row, padded to 32 rows (Rabe & Staats 2021)
-flash        FlashAttention (Dao et al. 2022): the same with no padding, grouped keys and values as they are
+flash        FlashAttention (Dao et al. 2022): the same without padding, and grouped keys and values are not repeated
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from ..model.config import ModelConfig
+from .dtypes import FLOAT, INT
 from .workload import Attention, Workload
-
-FLOAT = 4  # statistics are float32 whatever the weights are
-INT = 8
 
 
 @dataclass(frozen=True)
 class SavedItem:
-    """One kept tensor, or several of one kind."""
+    """One saved tensor, or several of one kind."""
 
     name: str
     bytes: int
@@ -34,7 +32,7 @@ class SavedItem:
 
 
 def lesson_terms(config: ModelConfig, workload: Workload) -> dict[str, int]:
-    """A textbook's five terms of one layer, in bytes: 9 streams and one map where autograd keeps 16 and one."""
+    """A textbook's five terms of one layer, in bytes: 9 streams and one map, where autograd saves 16 and one."""
     batch, n, by = workload.batch, workload.source_len, workload.by
     tokens, heads = batch * n, config.n_heads * config.d_head
     terms = {
@@ -56,10 +54,10 @@ def saved_layer(
     memory_len: int = 0,
     window: int | None = None,
 ) -> tuple[SavedItem, ...]:
-    """The kept tensors of one block with n queries, and memory_len keys from the encoder where it has cross-attention.
+    """Saved tensors of one block with n queries, and memory_len keys from the encoder for cross-attention.
 
-    `window` is this layer's. `workload.dropout` counts the dropout of the textbook (after the weights, after each sublayer and
-    inside the MLP) with masks of one byte, as a GPU keeps them.
+    `window` is the one of this layer. `workload.dropout` adds the dropout of the textbook, after the weights, after each sublayer
+    and inside the MLP, with masks of one byte per number, as on a GPU.
     """
     batch = workload.batch
     layer = _Layer(config, batch, n, workload.by, workload.attention, workload.dropout)
@@ -67,10 +65,10 @@ def saved_layer(
     items: list[SavedItem] = []
     if config.parallel:
         items += layer.norm("attn_norm", config.d_model, batch * n)
-        items += layer.self_attention(causal, window)
+        items += layer.attend("attn", n, causal=causal, window=window, own=True)
         items += layer.norm("mlp_norm", config.d_model, batch * n, shared_input=True)
         return (*items, *layer.mlp())
-    items += layer.sublayer("attn", layer.self_attention(causal, window))
+    items += layer.sublayer("attn", layer.attend("attn", n, causal=causal, window=window, own=True))
     if memory_len:
         items += layer.sublayer("cross", layer.attend("cross_attn", memory_len))
     items += layer.sublayer("mlp", layer.mlp())
@@ -85,7 +83,7 @@ def saved_outside(
     n: int,
     feeds_decoder: bool = False,
 ) -> tuple[SavedItem, ...]:
-    """Memory kept of one stack beside its layers: ids, angles, the embedding's and the final norm."""
+    """Saved tensors of one stack outside its layers: ids, angles, and the norms after the embedding and the last layer."""
     batch, by = workload.batch, workload.by
     layer = _Layer(config, batch, n, by, "eager", False)
     items = [SavedItem("ids", batch * n * INT, "the token table's gradient goes to these rows")]
@@ -95,7 +93,7 @@ def saved_outside(
         items.append(SavedItem("position ids", n * INT, "the same for the table of positions"))
     if config.position == "rotary":
         n_layers = dict(config.stacks)[name]
-        # layers with a window may have angles of their own; angles that no layer uses are not kept
+        # Layers with a window may have their own angles. Angles that no layer uses are not saved.
         some_have_none = 0 < config.n_windowed(n_layers) < n_layers
         kinds = 2 if config.rotary_base_windowed is not None and some_have_none else 1
         items.append(SavedItem("angles", kinds * n * config.d_rotary * by, "cosines and sines, for every layer"))
@@ -126,7 +124,7 @@ class _Layer:
         return self.batch * self.n * self.config.n_heads * self.config.d_head * self.by
 
     def sublayer(self, name: str, body: list[SavedItem]) -> list[SavedItem]:
-        """A sublayer with its norms: its input is kept by its first product, in post-norm without a norm before it."""
+        """A sublayer with its norms. Its first product saves its input; a post-norm block has no norm before it."""
         rows, width = self.batch * self.n, self.config.d_model
         after = [self._dropped(f"{name} out", self.batch * self.n * width)] if self.dropout else []
         if self.config.norm_order == "post":
@@ -137,7 +135,7 @@ class _Layer:
         return items + after
 
     def norm(self, name: str, width: int, rows: int, *, shared_input: bool = False) -> list[SavedItem]:
-        """`shared_input`: an earlier layer keeps the same input tensor."""
+        """`shared_input`: an earlier layer saves the same input tensor."""
         size = rows * width
         kept = SavedItem(f"{name} input", size * self.by, "to normalise it again")
         if self.config.norm == "layer":
@@ -151,58 +149,61 @@ class _Layer:
             return [SavedItem(f"{name} input", size * FLOAT, "a float32 copy"), *items]
         return items if shared_input else [kept, *items]
 
-    def self_attention(self, causal: bool, window: int | None) -> list[SavedItem]:
-        return self.attend("attn", self.n, causal=causal, window=window, own=True)
-
     def attend(
         self, name: str, n_key: int, *, causal: bool = False, window: int | None = None, own: bool = False
     ) -> list[SavedItem]:
-        """`own`: self-attention, which is where positions enter. Cross-attention's memory is kept once, not per layer."""
-        config, by = self.config, self.by
-        kv = self.batch * n_key * config.n_kv_heads * config.d_head * by
-        repeated = self.batch * n_key * config.n_heads * config.d_head * by
-        weights = self.batch * config.n_heads * self.n * n_key
-        grouped = config.n_heads != config.n_kv_heads
-        biased = own and config.position in ("alibi", "relative")
+        """`own`: self-attention, which uses positions. The memory of cross-attention is saved once, not per layer."""
+        config = self.config
+        key_heads = self.batch * n_key * config.n_kv_heads
         items = [SavedItem(f"{name} input", self.stream, "for the gradients of the q, k and v weights")]
         if config.qk_norm:
             items += self.norm(f"{name} q_norm", config.d_head, self.batch * self.n * config.n_heads)
-            items += self.norm(f"{name} k_norm", config.d_head, self.batch * n_key * config.n_kv_heads)
+            items += self.norm(f"{name} k_norm", config.d_head, key_heads)
         if own and config.position == "relative":
             items.append(SavedItem(f"{name} buckets", self.n * n_key * INT, "rows of the bias table"))
-        expanded = self.attention == "spelled_out" or (grouped and self.attention != "flash")
         items.append(SavedItem(f"{name} q", self.q, "for the gradient of k"))
-        items.append(
-            SavedItem(f"{name} k and v", 2 * (repeated if expanded else kv), "for the gradients of q and weights")
-        )
+        grouped = config.n_heads != config.n_kv_heads
+        if self.attention == "spelled_out" or (grouped and self.attention != "flash"):
+            key_heads = self.batch * n_key * config.n_heads  # repeated
+        kv = 2 * key_heads * config.d_head * self.by
+        items.append(SavedItem(f"{name} k and v", kv, "for the gradients of q and weights"))
         if self.attention in ("eager", "spelled_out"):
-            if self.attention == "spelled_out" or causal or window is not None:
-                items.append(SavedItem(f"{name} mask", self.n * n_key, "one byte a cell"))
-            items.append(SavedItem(f"{name} weights", weights * by, "softmax needs its own output"))
-            if self.attention == "spelled_out":
-                rows = weights // n_key  # and which of them see nothing, one byte each
-                why = "zeros for rows that see nothing, for the gradient of v"
-                items.append(SavedItem(f"{name} weights, copy", weights * by + rows, why))
-            if self.dropout:
-                items.append(self._dropped(f"{name} weights", weights))
-                items.append(SavedItem(f"{name} weights, dropped", weights * by, "for the gradient of v"))
-            items.append(SavedItem(f"{name} z", self.q, "for the gradient of the output projection"))
-            return items
+            return items + self._maps(name, n_key, masked=causal or window is not None)
+        return items + self._fused(name, n_key, biased=own and config.position in ("alibi", "relative"), window=window)
+
+    def _maps(self, name: str, n_key: int, *, masked: bool) -> list[SavedItem]:
+        """Tensors with a number for each cell of the attention maps, and z."""
+        rows = self.batch * self.config.n_heads * self.n
+        weights, in_steps = rows * n_key, self.attention == "spelled_out"
+        items = []
+        if in_steps or masked:
+            items.append(SavedItem(f"{name} mask", self.n * n_key, "one byte a cell"))
+        items.append(SavedItem(f"{name} weights", weights * self.by, "softmax needs its own output"))
+        if in_steps:  # one byte a row tells which rows see nothing
+            why = "zeros for rows that see nothing, for the gradient of v"
+            items.append(SavedItem(f"{name} weights, copy", weights * self.by + rows, why))
+        if self.dropout:
+            items.append(self._dropped(f"{name} weights", weights))
+            items.append(SavedItem(f"{name} weights, dropped", weights * self.by, "for the gradient of v"))
+        return [*items, SavedItem(f"{name} z", self.q, "for the gradient of the output projection")]
+
+    def _fused(self, name: str, n_key: int, *, biased: bool, window: int | None) -> list[SavedItem]:
+        """z and the statistics of the fused kernel, which recomputes the attention weights."""
+        heads, items = self.config.n_heads, []
         if biased or window is not None:
-            heads = config.n_heads if biased else 1
-            items.append(SavedItem(f"{name} bias", heads * self.n * n_key * by, "mask and bias as numbers"))
+            cells = (heads if biased else 1) * self.n * n_key
+            items.append(SavedItem(f"{name} bias", cells * self.by, "mask and bias as numbers"))
         rows = self.n if self.attention == "flash" else -(-self.n // 32) * 32
         items.append(SavedItem(f"{name} z", self.q, "for the output projection, and to work the weights out again"))
-        items.append(SavedItem(f"{name} log-sum-exp", self.batch * config.n_heads * rows * FLOAT, "one a row"))
-        return items
+        return [*items, SavedItem(f"{name} log-sum-exp", self.batch * heads * rows * FLOAT, "one a row")]
 
     def mlp(self) -> list[SavedItem]:
-        """Which of gate, up and activation is kept depends on what each gradient needs."""
+        """Gate, up and activation are saved if a gradient needs them."""
         config = self.config
         numbers = self.batch * self.n * config.d_ff
         hidden = numbers * self.by
         items = [SavedItem("mlp input", self.stream, "for the gradients of the up weights")]
-        relu = config.activation == "relu"  # its gradient can be told from its output
+        relu = config.activation == "relu"  # its gradient follows from its output
         if config.gated:
             if not relu:
                 items.append(SavedItem("mlp gate", hidden, "for the gradient of the activation"))
@@ -220,7 +221,7 @@ class _Layer:
 
 
 def saved_head(config: ModelConfig, *, positions: int, by: int) -> tuple[SavedItem, ...]:
-    """What the head keeps of so many positions, the loss not counted."""
+    """Saved tensors of the head at this number of positions, without the loss."""
     if config.head == "none":
         return ()
     stream = positions * config.d_model * by

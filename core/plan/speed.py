@@ -1,7 +1,7 @@
-"""Speed: the least time that a prompt, a new token or a step of training takes on a device, by its roofline (Williams et al. 2009).
+"""Speed: lower bound of the time of a prompt, a new token or a training step on a device, by its roofline (Williams et al. 2009).
 
-Every product takes the longer of two times, that of its arithmetic and that of the bytes it has to move; what is between products
-is fused into them and moves its weights alone (operations.ideal_bytes). Eager attention writes its maps down at every step. A real program takes longer: this is its limit.
+Every product takes the longer of the time of its arithmetic and that of its memory traffic. Operations between products are fused and
+only read their weights (operations.ideal_bytes). Eager attention writes its maps to memory at every step. Real programs take longer.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Literal
 from ..errors import ConfigError
 from ..model.config import ModelConfig
 from .adapters import adapter_numbers
-from .cache import kv_cache
+from .cache import cache_of
 from .devices import Device
-from .operations import Operation, decode, prompt
+from .operations import Operation, next_token, prompt
 from .plan import memory_plan
 from .workload import Workload
 
@@ -25,13 +25,13 @@ Limit = Literal["compute", "memory"]
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds at the device's full rates. A share is the part of its arithmetic that is in use meanwhile, from 0 to 1.
+    """Seconds at the device's full rates. A share is the used part of its arithmetic during that time, from 0 to 1.
 
-    prompt_*   to read the texts, up to the first new token; of a training, prompt_seconds is 0, and limit and share are its step's
-    token_*    to write one more token of every text, after those of the workload; 0 for encoders and trainings. So there are
-               batch / token_seconds tokens a second
-    *_limit    which of the two takes more of the time
-    weights_read, cache_read   bytes that one card reads for that token
+    prompt_*   prefill up to the first new token. In training, prompt_seconds is 0, and limit and share are those of the step
+    token_*    one more token of every text after those of the workload; 0 for encoders and training. The throughput is
+               batch / token_seconds tokens per second
+    *_limit    arithmetic or memory, whichever takes more of the time
+    weights_read, cache_read   bytes that one GPU reads for that token
     """
 
     prompt_seconds: float
@@ -50,7 +50,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class Part:
-    """A product, all its repetitions together: what has to be computed and moved."""
+    """FLOPs and memory traffic of a product with all its repetitions."""
 
     operation: Operation
     flops: float
@@ -67,62 +67,45 @@ class Part:
 
 
 def speed(config: ModelConfig, work: Workload, device: Device, cards: int = 1) -> Speed:
-    """The least time of a workload on a device, or on several alike that share every product (core.plan.cards: across).
+    """The least time of a workload on one device or several that share every product (core.plan.cards: across).
 
-    The time that cards wait for each other is not counted. A device's rate is that of 16-bit arithmetic, on Apple's of float32;
-    elsewhere float32 takes longer than is said here. Raises ConfigError as memory_plan does, and for less than one card.
+    Communication is not counted. Rates are those of 16-bit arithmetic, and of float32 on Apple's chips; on other devices float32
+    takes longer than this. Raises ConfigError as memory_plan does, and for fewer than one GPU.
     """
     if cards < 1:
         raise ConfigError(f"cards ({cards}) must be at least 1")
     if work.training:
         return _training(config, work, device, cards)
-    read = _timed(reading(config, work), device, cards)
-    token = tuple(writing(config, work))
-    wrote = _timed(token, device, cards)
-    weights = sum(part.operation.times * part.operation.weights for part in token if part.bytes)
-    cache = kv_cache(
-        config,
-        batch=work.batch,
-        n=work.last_len,
-        memory_len=work.memory_len(config),
-        dtype=work.kv_dtype or work.dtype,
-    ).total
+    prefill_time = _timed(reading(config, work), device, cards)
+    token_parts = tuple(writing(config, work))
+    token_time = _timed(token_parts, device, cards)
+    weights = sum(part.operation.times * part.operation.weights for part in token_parts if part.bytes)
     return Speed(
-        prompt_seconds=read.seconds,
-        token_seconds=wrote.seconds,
-        prompt_limit=read.limit,
-        token_limit=wrote.limit,
-        prompt_share=read.share,
-        token_share=wrote.share,
+        prompt_seconds=prefill_time.seconds,
+        token_seconds=token_time.seconds,
+        prompt_limit=prefill_time.limit,
+        token_limit=token_time.limit,
+        prompt_share=prefill_time.share,
+        token_share=token_time.share,
         weights_read=-(-weights // cards),
-        cache_read=-(-cache // min(cards, config.n_kv_heads)),
+        cache_read=-(-cache_of(config, work).total // min(cards, config.n_kv_heads)),
     )
 
 
 def reading(config: ModelConfig, work: Workload) -> Iterator[Part]:
-    """The products of a prompt. In pieces every piece reads the weights again, and the keys and values of those before it."""
+    """The products of a prompt. In chunked prefill every chunk reads the weights again, and the earlier keys and values."""
     passes = -(-work.batch * work.source_len // work.piece) if work.piece else 1
     queries = work.batch * work.source_len * config.n_heads * config.d_head * work.by
     for op in prompt(config, work):
         again = 0.0
-        if passes > 1 and op.stack and op.name != "embedding":  # the head is asked once, at the end
+        if passes > 1 and op.stack and op.name != "embedding":  # the head runs once, at the end
             again = (passes - 1) * (op.weights + _cached(op, queries) / 2)
         yield Part(op, op.times * _computed(op), op.times * (_moved(op) + again))
 
 
 def writing(config: ModelConfig, work: Workload) -> Iterator[Part]:
-    """The products of one new token of each text; none in an encoder."""
-    found = decode(
-        config,
-        batch=work.batch,
-        cached=work.last_len,
-        memory_len=work.memory_len(config),
-        dtype=work.dtype,
-        weight_dtype=work.weight_dtype,
-        kv_dtype=work.kv_dtype,
-        attention=work.attention,
-    )
-    for op in found:
+    """The products of one new token of each text; none for an encoder."""
+    for op in next_token(config, work):
         yield Part(op, op.times * _computed(op), op.times * _moved(op))
 
 
@@ -136,19 +119,19 @@ class _Timed:
 def _timed(parts: Iterable[Part], device: Device, cards: int) -> _Timed:
     flops = compute = memory = 0.0
     for part in parts:
-        took = part.seconds(device) / cards
+        seconds = part.seconds(device) / cards
         flops += part.flops
         if part.compute_seconds(device) > part.memory_seconds(device):
-            compute += took
+            compute += seconds
         else:
-            memory += took
+            memory += seconds
     seconds = compute + memory
     share = flops / cards / (device.teraflops * 1e12) / seconds if seconds else 0.0
     return _Timed(seconds, "compute" if compute > memory else "memory", min(1.0, share))
 
 
 def _training(config: ModelConfig, work: Workload, device: Device, cards: int) -> Speed:
-    """Each product once forward and once for the gradient of each operand that has one, then the update of what is trained."""
+    """Each product once forward and once for the gradient of each trained operand, then the update of the parameters."""
     parts: list[Part] = []
     for op in prompt(config, work):
         times = 2 if work.rank and op.weights else 3
@@ -167,26 +150,25 @@ def _training(config: ModelConfig, work: Workload, device: Device, cards: int) -
 
 
 def is_step_of_map(op: Operation) -> bool:
-    """Whether it goes over the whole map of an attention that is not fused, and multiplies nothing."""
+    """True for elementwise steps over the whole map of eager attention."""
     return bool(op.stack) and op.name.endswith(STEPS_OF_MAP)
 
 
 def _computed(op: Operation) -> int:
-    """FLOPs of one of them: a fused kernel skips what the mask hides; a product of whole maps does not."""
+    """FLOPs of one repetition. A fused kernel skips masked cells; a product of whole maps does not."""
     return op.useful_flops if op.name.endswith(" fused") else op.flops
 
 
 def _moved(op: Operation) -> int:
-    """Bytes that one of them has to move in a fused program (operations.ideal_bytes), but for maps that are written down."""
+    """Bytes of one repetition in a fused program (operations.ideal_bytes), and of maps that eager attention writes."""
     if op.flops or is_step_of_map(op):
         return op.bytes
     return 0 if op.name == "embedding" else op.weights
 
 
 def _cached(op: Operation, queries: int) -> int:
-    """Bytes of keys and values that an attention reads beside so many bytes of queries."""
+    """Bytes of keys and values that an attention reads in addition to this many bytes of queries."""
     if op.name.endswith(" fused"):
         return op.reads - queries
-    return (
-        2 * (op.reads - queries) if op.name.endswith(" scores") else 0
-    )  # values are as many, and read by the other product
+    # The scores read only the keys. The values are as large, and read by the other product.
+    return 2 * (op.reads - queries) if op.name.endswith(" scores") else 0

@@ -1,13 +1,13 @@
-"""The tracer: runs the real Transformer without allocating it, and writes down every step, byte and FLOP.
+"""Traces the real Transformer without allocating it, and records every step, byte and FLOP.
 
-Closed forms are quick and tracing is true: the tests hold the first to the second. Tensors live on the meta device, or as
-fake CPU tensors where the fused kernel is asked for, whose meta version takes another way than the real one.
+The tests compare the closed forms with these traces. Tensors are on the meta device, or fake CPU tensors for the fused kernel, which
+takes another path on the meta device.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -28,16 +28,17 @@ from ..model.hooks import HookPoint, hook_points, hooked
 from ..model.transformer import Transformer, cast
 from .dtypes import check_activations, check_lengths
 from .live_bytes import LiveBytes
-from .workload import Workload
+from .ways import request_eager
+from .workload import Workload, as_workload
 
 
 @dataclass(frozen=True)
 class TracedStep:
-    """One operation. `view` is True where it only looks at an existing tensor another way, which costs no bytes."""
+    """One operation. `view` is True if its result shares the memory of an existing tensor."""
 
-    name: str  # the hook point it passes, or the module and the operation
+    name: str  # of the hook point that it passes, or of the module and the operation
     op: str
-    axes: tuple[str, ...]  # what each dimension is; "" where it is unknown
+    axes: tuple[str, ...]  # name of each dimension; "" if unknown
     shape: tuple[int, ...]
     dtype: str
     bytes: int
@@ -47,7 +48,7 @@ class TracedStep:
 
 @dataclass(frozen=True)
 class SavedTensor:
-    """A tensor that autograd keeps for the backward pass, and who keeps it first."""
+    """A tensor that autograd saves for the backward pass, and the module that saves it first."""
 
     module: str
     grad_fn: str
@@ -66,7 +67,7 @@ class TracedRun:
     saved: tuple[SavedTensor, ...]
     parameters: int
     weights: int
-    kept: int  # alive when the pass is over, beside the weights: the output, and what hooks kept
+    kept: int  # bytes besides the weights that are alive after the pass: the output, and tensors stored by hooks
     peak: int
     peak_op: str
 
@@ -80,33 +81,27 @@ class TracedRun:
 
 def trace_shapes(
     config: ModelConfig,
+    workload: Workload | None = None,
     *,
-    batch: int = 1,
-    source_len: int,
-    target_len: int = 0,
-    dtype: object = "float32",
-    training: bool = False,
     path: Literal["fused", "spelled_out"] = "spelled_out",
-    padded: bool = False,
     loss: bool = True,
+    **options: Any,
 ) -> TracedRun:
-    """Run Transformer(config) on nothing, whatever its size. Scores and weights are steps of their own when spelled out.
+    """Run Transformer(config) without data on a workload, or on one whose fields `options` name.
 
-    With `training` autograd's saved tensors are listed, and `loss` adds cross-entropy and the backward pass to FLOPs and
-    peak. Raises ConfigError for lengths below 1.
+    On the path "spelled_out" scores and weights are separate steps. With `training`, the saved tensors of autograd are listed, and `loss` adds cross-entropy and the backward pass to the FLOPs and
+    the peak. Raises ConfigError for lengths below 1.
     """
-    check_lengths(config.kind, batch=batch, source_len=source_len, target_len=target_len)
-    check_activations(dtype)
+    work = as_workload(workload, options)
+    check_lengths(config.kind, batch=work.batch, source_len=work.source_len, target_len=work.target_len)
+    check_activations(work.dtype)
     if config.n_experts:
         raise ConfigError(
             "The steps of a mixture of experts depend on what its router chooses, so that they are not traced on nothing. Run a text."
         )
-    work = Workload(batch=batch, source_len=source_len, target_len=target_len, training=training, padded=padded)
-    model_dtype = getattr(torch, dtype_name(dtype))
-    with ExitStack() as contexts:
-        fused = path == "fused"
-        contexts.enter_context(FakeTensorMode() if fused else torch.device("meta"))
-        model = cast(Transformer(config), model_dtype).eval()
+    fused = path == "fused"
+    with FakeTensorMode() if fused else torch.device("meta"):
+        model = cast(Transformer(config), getattr(torch, dtype_name(work.dtype))).eval()
         return _run(model, work, fused=fused, loss=loss)
 
 
@@ -123,7 +118,7 @@ def _run(model: Transformer, work: Workload, *, fused: bool, loss: bool) -> Trac
     live.track(*model.parameters(), *model.buffers())
     weights = live.live
     saved = Saved(model, steps)
-    watched = {} if fused else {name: _look for name in hook_points(model) if name.endswith("hook_scores")}
+    watched = {} if fused else {name: request_eager for name in hook_points(model) if name.endswith("hook_scores")}
     ids, target_ids = empty(work.source_len, torch.long), empty(work.target_len, torch.long)
     keep = empty(work.source_len, torch.bool) if work.padded else None
     target_keep = empty(work.target_len, torch.bool) if work.padded else None
@@ -141,8 +136,9 @@ def _run(model: Transformer, work: Workload, *, fused: bool, loss: bool) -> Trac
     kept, forward = live.live - weights, flops.total
     if work.training and loss:
         with live, flops:
-            wrong = _loss(out)
-            del out  # as a program that no longer needs its scores
+            wanted = torch.zeros(out.shape[0] * out.shape[1], dtype=torch.long, device=out.device)
+            wrong = F.cross_entropy(out.flatten(0, 1), wanted)
+            del out, wanted  # a training loop does not keep them either
             wrong.backward()
     n_parameters = sum(p.numel() for p in model.parameters())
     return TracedRun(
@@ -158,18 +154,8 @@ def _run(model: Transformer, work: Workload, *, fused: bool, loss: bool) -> Trac
     )
 
 
-def _loss(out: Tensor) -> Tensor:
-    """Cross-entropy against some word at each position, as training computes it."""
-    wanted = torch.zeros(out.shape[0] * out.shape[1], dtype=torch.long, device=out.device)
-    return F.cross_entropy(out.flatten(0, 1), wanted)
-
-
-def _look(x: Any) -> None:
-    """Watching is enough to have attention spell itself out."""
-
-
 class Flops(TorchDispatchMode):
-    """Counts the FLOPs of matrix products, two for each multiply-add, by PyTorch's own formulas."""
+    """Counts the FLOPs of matrix products by PyTorch's formulas, two for each multiply-add."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,7 +168,7 @@ class Flops(TorchDispatchMode):
         if packet in flop_registry:
             self.total += flop_registry[packet](*args, **kwargs, out_val=out)
         elif packet is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
-            # torch's own table counts this kernel as nothing (pytorch issue 195460)
+            # PyTorch's registry lacks this kernel (pytorch issue 195460)
             q, k, v = (tensor.shape for tensor in args[:3])
             group = q[1] // k[1]
             self.total += sdpa_flop(q, (k[0], k[1] * group, *k[2:]), (v[0], v[1] * group, *v[2:]))
@@ -190,7 +176,7 @@ class Flops(TorchDispatchMode):
 
 
 class Saved:
-    """Lists what autograd keeps, each storage once, weights left out."""
+    """Lists the storages that autograd saves, each once, without the weights."""
 
     def __init__(self, model: nn.Module, steps: Steps) -> None:
         self.weights = {p.untyped_storage()._cdata for p in (*model.parameters(), *model.buffers())}
@@ -211,7 +197,7 @@ class Saved:
         return tensor
 
 
-# What a product turns the last dimension into, by the name of its module; d_model where it is not listed.
+# Last axis of a product by the name of its module; d_model for the others.
 LAST_AXIS = {
     "q": "head × d_head",
     "k": "kv_head × d_head",
@@ -220,17 +206,19 @@ LAST_AXIS = {
     "gate": "d_ff",
     "unembed": "vocab",
 }
-# What is looked up with indices that the model makes itself, and whose axes have no names.
+# Axes of lookups whose indices are computed by the model and have no axis names.
 TABLES = {"token_type": ("batch", "pos", "d_model"), "relative_bias": ("batch", "query", "key", "head")}
 SHOWN = frozenset(
     "embedding linear layer_norm unflatten transpose repeat_interleave mT matmul invert masked_fill softmax flatten "  # noqa: SIM905
     "relu gelu silu scaled_dot_product_attention".split()
 )
-QUIET = frozenset(("add", "mul", "cat"))  # steps only where a name is given to them: sums, scaled scores, norms
+QUIET = frozenset(
+    ("add", "mul", "cat")
+)  # recorded only if a hook point or module names them: sums, scaled scores, norms
 
 
 class Steps(TorchFunctionMode):
-    """Writes down the operations that shape the pass, with the name of the module they happen in and of their axes."""
+    """Records the operations that determine the shapes of the pass, with the names of their modules and axes."""
 
     def __init__(self, model: nn.Module, flops: Flops) -> None:
         super().__init__()
@@ -239,7 +227,7 @@ class Steps(TorchFunctionMode):
         self.stack: list[str] = []
         self._counted = 0
         self._quiet: TracedStep | None = None
-        self._last: weakref.ref[Tensor] | None = None  # weak: a tracer that held tensors would change their peak
+        self._last: weakref.ref[Tensor] | None = None  # weak: a strong reference would change the peak
 
     @property
     def module(self) -> str:
@@ -247,7 +235,7 @@ class Steps(TorchFunctionMode):
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """Hooks on a model of our own, which no one shares: they say which module is at work."""
+        """Hooks that report the running module. The model belongs to this trace, so nothing else is affected."""
         handles = []
         for name, module in self.model.named_modules():
             if isinstance(module, HookPoint):
@@ -267,24 +255,24 @@ class Steps(TorchFunctionMode):
         self.stack.append(name)
 
     def _leave(self, module: nn.Module, args: Any, out: Any) -> None:
-        """A module without parts, such as a norm, names what it made after itself."""
+        """The output of a module without children, such as a norm, gets the name of the module."""
         name = self.stack.pop()
         if isinstance(out, Tensor) and not isinstance(module, nn.Identity) and not any(module.children()):
             self._name_last(name, _get_axes(out), out)
 
     def _pass_by(self, name: str, point: nn.Module, args: Any, out: Any) -> None:
-        """A hook point names the tensor that was just made, and its axes."""
+        """A hook point names the newest tensor and its axes."""
         assert isinstance(point, HookPoint)
         if not isinstance(out, Tensor):
             return
         _set_axes(out, point.axes)
         if not self._name_last(name, point.axes, out):
-            # Two tensors may be made before the first of them is named, as rotary queries and keys are.
+            # Two tensors may exist before the first of them is named, as with rotary queries and keys.
             seen = getattr(out, "has_row", False) or out._is_view()
             self._add(name, "", out, view=seen)
 
     def _name_last(self, name: str, axes: tuple[str, ...], out: Tensor) -> bool:
-        """Give the last step its name, if `out` is what it made and no hook point has named it yet."""
+        """Name the last step if `out` is its result and no hook point has named it yet."""
         if self._last is None or self._last() is not out:
             return False
         row = self._quiet or self.rows[-1]
@@ -301,14 +289,14 @@ class Steps(TorchFunctionMode):
         out = func(*args, **(kwargs or {}))
         op = getattr(func, "__name__", "")
         op = "mT" if op == "__get__" and func.__self__ is Tensor.mT else op.strip("_")
-        given = [a for a in args if isinstance(a, Tensor)]
-        # The result of an operation in place is no tensor more, and no view: the step that made it stays.
-        in_place = bool(given) and out is given[0]
+        inputs = [a for a in args if isinstance(a, Tensor)]
+        # An in-place operation creates neither a tensor nor a view: the step of its input remains.
+        in_place = bool(inputs) and out is inputs[0]
         if isinstance(out, Tensor) and out.ndim and not in_place and (op in SHOWN or op in QUIET):
             part = self.module.rsplit(".", 1)[-1]
-            made = _axes(op, given, args, out, LAST_AXIS.get(part, "d_model"))
-            _set_axes(out, TABLES.get(part, made) if op == "embedding" else made)
-            view = bool(given) and out.untyped_storage()._cdata == given[0].untyped_storage()._cdata
+            axes = _axes(op, inputs, args, out, LAST_AXIS.get(part, "d_model"))
+            _set_axes(out, TABLES.get(part, axes) if op == "embedding" else axes)
+            view = bool(inputs) and out.untyped_storage()._cdata == inputs[0].untyped_storage()._cdata
             step = "mask" if op == "invert" else op
             self._add(f"{self.module}.{step}", op, out, view=view)
         return out
@@ -324,33 +312,36 @@ class Steps(TorchFunctionMode):
         self._last = weakref.ref(out)
 
 
-def _axes(op: str, given: list[Tensor], args: tuple[Any, ...], out: Tensor, last: str) -> tuple[str, ...]:
-    """The names of the dimensions of `out`, from those of the tensors it is made of."""
-    named = [(_get_axes(tensor), tuple(tensor.shape)) for tensor in given]
-    axes = list(named[0][0]) if named else []
-    if not axes:
-        pass
-    elif op == "invert":
-        axes = ["batch", "head", "query", "key"]
-    elif op == "embedding":
-        axes = [*axes, "d_model"]
-    elif op == "linear":
-        axes = [*axes[:-1], last]
-    elif op == "unflatten":
-        axes = [*axes[:-1], *axes[-1].split(" × ")]
-    elif op == "flatten":
-        axes = [*axes[:2], " × ".join(axes[2:])] if args[1:] == (2,) else []
-    elif op == "transpose":
-        axes[args[1]], axes[args[2]] = axes[args[2]], axes[args[1]]
-    elif op == "repeat_interleave":
-        axes = ["head" if axis == "kv_head" else axis for axis in axes]
-    elif op == "mT":
-        axes = [*axes[:-2], axes[-1], axes[-2]]
-    elif op == "matmul":
-        axes = [*axes[:-1], named[1][0][-1]]
-    else:
-        axes = next((list(found) for found, shape in named if shape == tuple(out.shape) and any(found)), axes)
-    return tuple(axes) if len(axes) == out.ndim else ("",) * out.ndim
+_Axes = tuple[str, ...]
+# operation -> (axes of its first tensor, its arguments, last axis of a product, axes of its last tensor) -> axes of its result
+_AXES_AFTER: dict[str, Callable[[_Axes, tuple[Any, ...], str, _Axes], _Axes]] = {
+    "invert": lambda axes, args, last, other: ("batch", "head", "query", "key"),
+    "embedding": lambda axes, args, last, other: (*axes, "d_model"),
+    "linear": lambda axes, args, last, other: (*axes[:-1], last),
+    "unflatten": lambda axes, args, last, other: (*axes[:-1], *axes[-1].split(" × ")),
+    "flatten": lambda axes, args, last, other: (*axes[:2], " × ".join(axes[2:])) if args[1:] == (2,) else (),
+    "transpose": lambda axes, args, last, other: _swapped(axes, args[1], args[2]),
+    "repeat_interleave": lambda axes, args, last, other: tuple("head" if a == "kv_head" else a for a in axes),
+    "mT": lambda axes, args, last, other: _swapped(axes, -1, -2),
+    "matmul": lambda axes, args, last, other: (*axes[:-1], other[-1]),
+}
+
+
+def _swapped(axes: _Axes, first: int, second: int) -> _Axes:
+    swapped = list(axes)
+    swapped[first], swapped[second] = swapped[second], swapped[first]
+    return tuple(swapped)
+
+
+def _axes(op: str, inputs: list[Tensor], args: tuple[Any, ...], out: Tensor, last: str) -> _Axes:
+    """The names of the dimensions of `out`, derived from those of its inputs."""
+    axes = _get_axes(inputs[0]) if inputs else ()
+    if axes and op in _AXES_AFTER:
+        axes = _AXES_AFTER[op](axes, args, last, _get_axes(inputs[-1]))
+    elif axes:
+        named = ((_get_axes(tensor), tensor.shape) for tensor in inputs)
+        axes = next((candidate for candidate, shape in named if shape == out.shape and any(candidate)), axes)
+    return axes if len(axes) == out.ndim else ("",) * out.ndim
 
 
 def _set_axes(tensor: Tensor, axes: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Memory of training beside the weights: gradients, the optimizer's state, kept activations, and the work of the moment."""
+"""Memory of training besides the weights: gradients, optimizer state, saved activations and temporary buffers."""
 
 from __future__ import annotations
 
@@ -8,22 +8,17 @@ from typing import Any
 from ..model.config import ModelConfig
 from .adapters import adapter_work, kept_frozen, kept_with_adapters
 from .depth import with_layers
+from .dtypes import FLOAT, INT
 from .saved import SavedItem, saved_head, saved_layer, saved_outside
 from .uncounted import rare_parts
 from .workload import Optimizer, Workload
 
-STATES: dict[str, int] = {
-    "sgd": 0,
-    "momentum": 1,
-    "adam": 2,
-    "adamw": 2,
-}  # float32 numbers for each parameter
-FLOAT = 4
+STATES = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}  # float32 numbers per parameter
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Memory that autograd keeps of the whole model. `layers` names each stack's layers by what they look like."""
+    """Saved activations of the whole model. `layers` groups the layers of each stack that save the same tensors."""
 
     layers: tuple[KeptLayers, ...]
     outside: tuple[SavedItem, ...]
@@ -35,7 +30,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class KeptLayers:
-    """`times` layers of one stack that keep the same; `items` are one layer's."""
+    """`times` layers of one stack that save the same tensors; `items` are those of one layer."""
 
     stack: str
     times: int
@@ -54,25 +49,25 @@ class KeptLayers:
 
 
 def optimizer_bytes(n_parameters: int, optimizer: Optimizer) -> int:
-    """float32 averages: one of the gradient for momentum, one of it and one of its square for Adam (Kingma & Ba 2015)."""
+    """float32 averages: of the gradient for momentum, of it and of its square for Adam (Kingma & Ba 2015)."""
     return STATES[optimizer] * FLOAT * n_parameters
 
 
 def master_bytes(n_parameters: int, by: int) -> int:
-    """The float32 copy that 16-bit weights are updated in (Micikevicius et al. 2018); none for float32 weights."""
+    """The float32 master copy of 16-bit weights (Micikevicius et al. 2018); 0 for float32 weights."""
     return FLOAT * n_parameters if by < FLOAT else 0
 
 
 def kept_activations(config: ModelConfig, workload: Workload) -> Kept:
-    """Memory that autograd keeps of a forward pass, the loss not counted.
+    """Activations that autograd saves in a forward pass, without the loss.
 
-    With recompute, "attention" lets go of scores and weights and works them out again; "full" keeps the input of each layer
-    alone (Korthikanti et al. 2022, arXiv:2205.05198, §5). Empty for models that core.plan.uncounted names.
+    With recompute "attention", scores and weights are freed and recomputed; with "full", only the input of each layer is saved
+    (Korthikanti et al. 2022, arXiv:2205.05198, §5). Empty for models that core.plan.uncounted rejects for training.
     """
     layers: list[KeptLayers] = []
     outside: list[SavedItem] = []
     if rare_parts(config):
-        return Kept((), ())  # a training of it is refused, and nothing is kept without one
+        return Kept((), ())
     for name, n_layers, n, memory_len in workload.stacks(config):
         windowed = config.n_windowed(n_layers)
         for times, window in ((n_layers - windowed, None), (windowed, config.window)):
@@ -98,15 +93,15 @@ def _recomputed(config: ModelConfig, workload: Workload, items: tuple[SavedItem,
 
 
 def backward_work(config: ModelConfig, workload: Workload) -> int:
-    """An upper bound on the temporary buffers of the backward pass, beside gradients and kept activations."""
+    """Upper bound of the temporary buffers of the backward pass, besides gradients and saved activations."""
     return max(backward_moments(config, workload).values())
 
 
 def backward_moments(config: ModelConfig, workload: Workload) -> dict[str, int]:
-    """Bytes of the moments that may be the widest of a backward pass, beside gradients and kept activations; upper bounds.
+    """Upper bounds of the bytes, besides gradients and saved activations, at the possible peaks of a backward pass.
 
-    loss: scores, their log-probabilities and the gradient of both. layer: the widest one. table: the gradient of a token table
-    on its way to be added up; adapters leave tables alone. With recompute a layer's activations are back for as long as it lasts.
+    loss: logits, their log-probabilities and the gradients of both. layer: the largest one, including its recomputed activations.
+    table: the gradient of a token table while it is accumulated, unless only adapters are trained.
     """
     batch, by, n = workload.batch, workload.by, workload.last_len
     words = config.vocab_size if config.head != "none" else config.d_model
@@ -114,24 +109,22 @@ def backward_moments(config: ModelConfig, workload: Workload) -> dict[str, int]:
     longest = max(workload.source_len, workload.target_len)
     tokens = batch * longest
     heads = tokens * config.n_heads * config.d_head * by
-    stream = max(tokens * config.d_model * FLOAT, 2 * heads)  # norms work in float32
+    stream = max(tokens * config.d_model * FLOAT, 2 * heads)  # norms compute in float32
     hidden = tokens * config.d_ff * by
     cells = max(n, workload.source_len) * longest
     maps = batch * config.n_heads * cells * by if workload.attention in ("eager", "spelled_out") else 0
     layer = 6 * stream + max((3 if config.gated else 2) * hidden, 2 * maps + 2 * maps // by + 4 * heads)
-    if config.position in ("relative", "alibi") or config.window is not None:  # distances, buckets, bias in the making
-        distances = 53 if config.position == "relative" else 2 * 8 + 2
+    if config.position in ("relative", "alibi") or config.window is not None:  # distances, buckets and the bias
+        distances = 53 if config.position == "relative" else 2 * INT + 2
         layer = max(layer, 6 * stream + maps + heads + cells * (distances + FLOAT * config.n_heads))
     uses = len(config.stacks) + (1 if config.tied and config.head != "none" else 0)
     table = config.vocab_size * config.d_model * by
-    added_up = table if uses > 1 else 0  # the first part of a shared table's gradient waits for the others
-    weight = (
-        config.d_model * max(config.d_ff, config.n_heads * config.d_head) * by
-    )  # a new gradient, before it is added
+    added_up = table if uses > 1 else 0  # the gradient of the first use of a shared table
+    weight = config.d_model * max(config.d_ff, config.n_heads * config.d_head) * by  # a gradient before accumulation
     if workload.recompute != "none":
         whole = kept_activations(with_layers(config, 1), replace(workload, recompute="none", dropout=False))
         layer += max(layers.per_layer for layers in whole.layers)
-    if workload.rank:  # no table has a gradient
+    if workload.rank:  # tables have no gradient
         return {"loss": max(3 * logits, 2 * logits + stream), "layer": layer + adapter_work(config, workload)}
     return {
         "loss": max(3 * logits, 2 * logits + table + stream),

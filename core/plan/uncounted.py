@@ -1,4 +1,4 @@
-"""Parts of a model that a plan does not count: refused with a sentence, rather than counted wrongly."""
+"""Rejects model components that a plan does not support, instead of counting them incorrectly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..model.config import ModelConfig
 
 
 def rare_parts(config: ModelConfig) -> list[str]:
-    """The parts of a model, in words, that no table of kept tensors and no diagram has."""
+    """The components of a model that saved activations and diagrams do not support, in words."""
     parts = {
         "a mixture of experts": config.n_experts > 0,
         "multi-head latent attention": config.kv_rank > 0,
@@ -36,6 +36,6 @@ def rare_parts(config: ModelConfig) -> list[str]:
 
 
 def check_counted(config: ModelConfig, what: str) -> None:
-    """Raises ConfigError where a model has a part that `what` leaves out; `what` begins the sentence."""
+    """Raises ConfigError if a model has an unsupported component. `what` is the beginning of the sentence."""
     if parts := rare_parts(config):
         raise ConfigError(f"{what} for a model with {parts[0]}. Its parameters, its operations and its runs are.")

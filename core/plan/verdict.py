@@ -1,13 +1,14 @@
-"""Verdict: whether a model fits where it is to be, the longest text and the most texts that do, and what else would help.
+"""Verdict: whether a model fits into given memory, the longest text and largest batch that fit, and changes that would help.
 
-All is an upper bound in closed form (core.plan.memory_plan), found by halving, as memory never shrinks when a text or a batch grows.
+All bytes are upper bounds in closed form (core.plan.memory_plan). Memory never shrinks with longer texts or larger batches, so the
+limits are found by bisection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 from ..device import dtype_name
@@ -15,16 +16,16 @@ from ..errors import ConfigError
 from ..model.config import ModelConfig
 from .cards import Split, fullest, on_cards
 from .devices import DEVICES
-from .dtypes import FORMATS, cache_format
-from .peak import INT
+from .dtypes import FORMATS, INT, cache_format, weight_format
+from .fit import largest_within
 from .place import Place, on_card
 from .plan import Memory, run_moments
 from .training import backward_moments
-from .weights import stored_weights, weight_format
+from .weights import stored_weights
 from .workload import Workload
 
-LONGEST = 1 << 30  # tokens, or texts, beyond which none are tried
-PIECE = 2048  # tokens that vLLM reads at once
+LONGEST = 1 << 30  # most tokens or texts that are tried
+PIECE = 2048  # tokens of a chunk in vLLM
 RANK = 16
 SMALL_CACHE = "Q8_0"
 MOST_OFFERS = 4
@@ -32,9 +33,9 @@ MOST_OFFERS = 4
 
 @dataclass(frozen=True)
 class SetUp:
-    """A model, what it is to do, and where. `fragments` is the percent of all but the weights that an allocator loses in gaps.
+    """A model, its workload and its memory. `split` is how place.cards GPUs share the model (core.plan.cards).
 
-    `split` is how place.cards cards share the model (core.plan.cards).
+    `fragments` is the memory that an allocator loses to fragmentation, in percent of everything but the weights.
     """
 
     config: ModelConfig
@@ -46,22 +47,22 @@ class SetUp:
 
 @dataclass(frozen=True)
 class Offer:
-    """One change that is enough by itself: `set_up` with it, and the bytes that this takes of the fullest card.
+    """One change that is sufficient: `set_up` with the change, and the bytes that it takes on the fullest GPU.
 
     kind         value
-    attention    "flash" in place of attention that makes its maps
+    attention    "flash" instead of eager attention
     logits       "last"
-    piece        tokens read at once
-    wasteful     several of these three, with commas, where none is enough alone
+    piece        tokens of a chunk of the prompt
+    wasteful     several of these three, joined by commas, if no single one is sufficient
     bits         a format: of the weights, or "float16" of everything
-    cache        a format of keys and values
+    cache        a format of the KV cache
     recompute    "full"
     tokens       of each text
-    chats        texts at once
+    chats        texts in a batch
     optimizer    "sgd"
-    rank         of adapters that are trained in place of all weights
-    card         the name of the smallest card that is enough
-    cards        how many of the same
+    rank         of adapters that are trained instead of all weights
+    card         the name of the smallest GPU that is sufficient
+    cards        the number of GPUs of the same kind
     """
 
     kind: str
@@ -75,15 +76,15 @@ class Offer:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Bytes are those of the fullest card. `longest` tokens fit and take longest_bytes, one more takes next_bytes and does not.
+    """Bytes are those of the fullest GPU. `longest` tokens fit and take longest_bytes; one more takes next_bytes.
 
-    fits          as far as memory goes: a text may still be longer than the ceiling
-    need, lost    the bytes by what they are for, and those that an allocator loses beside them; `total` is both
-    longest       0 where not even one token fits; at most `ceiling`, the rows of a learned table of positions, where there is one
-                  (one more may then fit and cannot run), and at most LONGEST
-    unlimited     a longer text takes no more than its ids: every layer has a window and the prompt is read in pieces
-    chats         the largest batch that fits with texts of this length; 0 where not even one does
-    offers        room for, where it fits; where it does not, at most four changes, each enough alone
+    fits          of memory only: a text may still be longer than the ceiling
+    need, lost    bytes by purpose, and bytes lost to fragmentation; `total` is their sum
+    longest       0 if not even one token fits; at most LONGEST, and at most `ceiling`, the rows of a learned table of positions
+                  (one more token may then fit, but cannot run)
+    unlimited     True if a longer text takes only the memory of its ids: every layer has a window and prefill is chunked
+    chats         the largest batch of texts of this length that fits; 0 if not even one does
+    offers        if the set-up fits, larger ones that fit as well; otherwise at most four changes, each sufficient
     """
 
     set_up: SetUp
@@ -101,7 +102,7 @@ class Verdict:
     offers: tuple[Offer, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; of the set-up the workload, the place and the rest, not the config."""
+        """Plain data for JSON, without the config of the set-up."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         work = asdict(self.set_up.work)
         for name in ("dtype", "weight_dtype", "kv_dtype"):
@@ -117,48 +118,45 @@ class Verdict:
 
 
 def need(set_up: SetUp) -> Memory:
-    """Bytes of the fullest card by what they are for. Raises ConfigError as memory_plan and on_cards do."""
+    """Bytes of the fullest GPU by purpose. Raises ConfigError as memory_plan and on_cards do."""
     return on_cards(set_up.config, set_up.work, set_up.place.cards, set_up.split)
 
 
 def lost(set_up: SetUp) -> int:
-    """Bytes lost in gaps between tensors: `fragments` percent of all but the weights, which are taken once and stay."""
+    """Bytes lost to fragmentation: `fragments` percent of everything but the weights, which are allocated once."""
     return _lost(need(set_up), set_up.fragments)
 
 
 def total(set_up: SetUp) -> int:
-    """Bytes of the fullest card in all."""
-    found = need(set_up)
-    return found.total + _lost(found, set_up.fragments)
+    """All bytes of the fullest GPU."""
+    memory = need(set_up)
+    return memory.total + _lost(memory, set_up.fragments)
 
 
 def widest(set_up: SetUp) -> str:
-    """The name of the widest moment: of a run ("decoder MLP", "head" ...), or of a backward pass ("loss", "layer" or "table")."""
+    """The name of the peak: of a run ("decoder MLP", "head" ...), or of a backward pass ("loss", "layer" or "table")."""
     moments: dict[str, int] = {}
     for part in fullest(set_up.config, set_up.place.cards, set_up.split):
-        found = (backward_moments if set_up.work.training else run_moments)(part, set_up.work)
-        for name, size in found.items():
+        peaks = (backward_moments if set_up.work.training else run_moments)(part, set_up.work)
+        for name, size in peaks.items():
             moments[name] = max(size, moments.get(name, 0))
     return max(moments, key=lambda name: moments[name])
 
 
 def curve(set_up: SetUp, lengths: Sequence[int]) -> tuple[tuple[int, Memory, int], ...]:
-    """(tokens, bytes, bytes lost) at each of these lengths; a table of positions that is too short is not looked at."""
-    found = []
-    for n in lengths:
-        at = need(_with(set_up, source_len=n))
-        found.append((n, at, _lost(at, set_up.fragments)))
-    return tuple(found)
+    """(tokens, bytes, bytes lost) at each of these lengths, also those beyond the model's table of positions."""
+    memories = ((n, need(_with(set_up, source_len=n))) for n in lengths)
+    return tuple((n, memory, _lost(memory, set_up.fragments)) for n, memory in memories)
 
 
 def verdict(set_up: SetUp) -> Verdict:
-    """Whether a set-up fits, how much would, and what helps. Raises ConfigError as need() does, and for fragments not 0 to 100."""
+    """Whether a set-up fits, the limits, and the changes that help. Raises ConfigError as need() does, and for invalid fragments."""
     if not 0 <= set_up.fragments <= 100:
         raise ConfigError(f"fragments ({set_up.fragments}) must be from 0 to 100: it is a percentage")
     set_up.work.check(set_up.config)
-    found, budget, work = need(set_up), set_up.place.budget, set_up.work
-    gaps = _lost(found, set_up.fragments)
-    fits = found.total + gaps <= budget
+    memory, budget, work = need(set_up), set_up.place.budget, set_up.work
+    gaps = _lost(memory, set_up.fragments)
+    fits = memory.total + gaps <= budget
     ceiling = set_up.config.longest_text
 
     def of_length(n: int) -> int:
@@ -167,14 +165,16 @@ def verdict(set_up: SetUp) -> Verdict:
     def of_batch(n: int) -> int:
         return total(_with(set_up, batch=n))
 
-    longest = _largest(of_length, budget, LONGEST if ceiling is None else min(ceiling, LONGEST), work.source_len)
+    most = LONGEST if ceiling is None else min(ceiling, LONGEST)
+    longest = largest_within(budget, of_length, most, work.source_len)
     longest_bytes, next_bytes = of_length(longest) if longest else 0, of_length(longest + 1)
-    every = bool(longest) and ceiling is None and _windowed(set_up.config)
+    n_layers = set_up.config.n_decoder_layers
+    every = bool(longest) and ceiling is None and 0 < n_layers == set_up.config.n_windowed(n_layers)
     at = Verdict(
         set_up=set_up,
-        need=found,
+        need=memory,
         lost=gaps,
-        total=found.total + gaps,
+        total=memory.total + gaps,
         budget=budget,
         fits=fits,
         longest=longest,
@@ -182,10 +182,10 @@ def verdict(set_up: SetUp) -> Verdict:
         next_bytes=next_bytes,
         ceiling=ceiling,
         unlimited=longest == LONGEST or (every and next_bytes - longest_bytes <= 2 * INT * work.batch),
-        chats=_largest(of_batch, budget, LONGEST, work.batch),
+        chats=largest_within(budget, of_batch, LONGEST, work.batch),
         offers=(),
     )
-    offers = _room(at) if fits else _fixes(at)
+    offers = _room(at) if fits else islice(_every_fix(at), MOST_OFFERS)
     return replace(at, offers=tuple(offers))
 
 
@@ -197,25 +197,8 @@ def _with(set_up: SetUp, **changes: Any) -> SetUp:
     return replace(set_up, work=replace(set_up.work, **changes))
 
 
-def _windowed(config: ModelConfig) -> bool:
-    return config.n_decoder_layers > 0 and config.n_windowed(config.n_decoder_layers) == config.n_decoder_layers
-
-
-def _largest(bytes_of: Callable[[int], int], budget: int, most: int, begin: int) -> int:
-    """The largest n up to `most` whose bytes are within the budget, 0 where not even those of 1 are; the search starts at `begin`."""
-    low, high = 0, max(1, min(begin, most))  # low fits, high is not known to
-    while bytes_of(high) <= budget:
-        if high == most:
-            return most
-        low, high = high, min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if bytes_of(middle) <= budget else (low, middle)
-    return low
-
-
 def _room(at: Verdict) -> Iterator[Offer]:
-    """Larger texts, batches and formats that fit as well."""
+    """Longer texts, larger batches and larger formats that fit as well."""
     set_up = at.set_up
     if at.longest > set_up.work.source_len and not at.unlimited:
         yield _offer("tokens", at.longest, _with(set_up, source_len=at.longest))
@@ -223,16 +206,6 @@ def _room(at: Verdict) -> Iterator[Offer]:
         yield _offer("chats", at.chats, _with(set_up, batch=at.chats))
     if set_up.work.weight_dtype is not None:
         yield from _first("bits", _formats(set_up, larger=True))
-
-
-def _fixes(at: Verdict) -> list[Offer]:
-    """Changes that make it fit, at most four."""
-    found: list[Offer] = []
-    for offer in _every_fix(at):
-        found.append(offer)
-        if len(found) == MOST_OFFERS:
-            break
-    return found
 
 
 def _every_fix(at: Verdict) -> Iterator[Offer]:
@@ -257,7 +230,7 @@ def _every_fix(at: Verdict) -> Iterator[Offer]:
 
 
 def _less_waste(set_up: SetUp) -> Iterator[Offer]:
-    """Assumptions that a server does not make: each that is enough, or else the smallest group of them."""
+    """Less wasteful methods, as in servers: each that is sufficient, or else the smallest sufficient group."""
     work, changes = set_up.work, dict[str, Any]()
     if work.attention in ("eager", "spelled_out"):
         changes["attention"] = "flash"
@@ -265,9 +238,9 @@ def _less_waste(set_up: SetUp) -> Iterator[Offer]:
         changes["logits"] = "last"
     if not work.training and set_up.config.kind == "decoder" and not work.piece:
         changes["piece"] = PIECE
-    alone = [_tried(name, value, _with(set_up, **{name: value})) for name, value in changes.items()]
-    if any(alone):
-        yield from filter(None, alone)
+    single = [_tried(name, value, _with(set_up, **{name: value})) for name, value in changes.items()]
+    if any(single):
+        yield from filter(None, single)
         return
     for many in range(2, len(changes) + 1):
         for names in combinations(changes, many):
@@ -278,27 +251,32 @@ def _less_waste(set_up: SetUp) -> Iterator[Offer]:
 
 
 def _formats(set_up: SetUp, *, larger: bool) -> Iterator[tuple[str, SetUp]]:
-    """Formats of weights that take more bytes than these do, or fewer: float16, int8 and nf4, from the most bytes on."""
+    """Weight formats that take more bytes than the current one (`larger`) or fewer: float16, int8 and nf4, largest first."""
     work, config = set_up.work, set_up.config
+    now = _weights(config, work)
+    for value, changed in _other_formats(work, larger=larger):
+        size, other_dtype = _weights(config, changed), dtype_name(changed.dtype) != dtype_name(work.dtype)
+        if size > now if larger else size < now or (other_dtype and size == now):
+            yield value, replace(set_up, work=changed)
+
+
+def _other_formats(work: Workload, *, larger: bool) -> list[tuple[str, Workload]]:
     dtype = dtype_name(work.dtype)
     if work.weight_dtype is not None and weight_format(work.weight_dtype) == dtype:
         work = replace(work, weight_dtype=None)
     half = dtype if dtype in ("float16", "bfloat16") else "float16"
-    now = _weights(config, work)
-    if larger:
-        # Activations stay as they are: in full, weights are in their format.
-        found: list[tuple[str, Workload]] = [(dtype, replace(work, weight_dtype=None))]
+    if larger:  # the activations keep their format, which the weights get as well
+        formats = [(dtype, replace(work, weight_dtype=None))]
+    elif half == dtype:
+        formats = []
     else:
-        found = [(half, replace(work, dtype=half))] if half != dtype else []
-        if half != dtype and work.weight_dtype is not None:
-            found.append((half, replace(work, dtype=half, weight_dtype=None)))
+        formats = [(half, replace(work, dtype=half))]
+        if work.weight_dtype is not None:
+            formats.append((half, replace(work, dtype=half, weight_dtype=None)))
     if not work.training or work.rank:
         base = dtype if larger else half
-        found += [(name, replace(work, dtype=base, weight_dtype=name)) for name in ("int8", "nf4")]
-    for value, tried in found:
-        size = _weights(config, tried)
-        if size > now if larger else size < now or (dtype_name(tried.dtype) != dtype and size == now):
-            yield value, replace(set_up, work=tried)
+        formats += [(name, replace(work, dtype=base, weight_dtype=name)) for name in ("int8", "nf4")]
+    return formats
 
 
 def _weights(config: ModelConfig, work: Workload) -> int:
@@ -313,7 +291,7 @@ def _can_shrink_cache(set_up: SetUp) -> bool:
 
 
 def _larger_cards(set_up: SetUp) -> Iterator[tuple[str, SetUp]]:
-    """Cards with more memory than here, the smallest first; of those whose memory is the machine's own, where this is one."""
+    """GPUs with more memory, smallest first. Chips with unified memory are alternatives only to each other."""
     unified = set_up.place.device is not None and set_up.place.device.unified
     places = [on_card(device, set_up.place.cards) for device in DEVICES if device.unified == unified]
     for place in sorted(places, key=lambda place: place.budget):
@@ -329,13 +307,13 @@ def _more_cards(set_up: SetUp) -> Iterator[tuple[int, SetUp]]:
             more = replace(set_up, place=set_up.place.with_cards(cards))
             try:
                 fullest(set_up.config, cards, set_up.split)
-            except ConfigError:  # it has fewer heads or layers
+            except ConfigError:  # fewer heads or layers than GPUs
                 return
             yield cards, more
 
 
 def _first(kind: str, tried: Iterable[tuple[int | str, SetUp]]) -> Iterator[Offer]:
-    """The first of (value, set-up) that fits."""
+    """An offer of the first (value, set-up) that fits."""
     for value, set_up in tried:
         if (offer := _tried(kind, value, set_up)) is not None:
             yield offer

@@ -1,4 +1,4 @@
-"""The ways of attention in which a model is run to count its bytes: the processor's fused kernel, the textbook, spelled out."""
+"""Implementations of attention with which a model is run to count its bytes: the CPU's fused kernel, the textbook's, or in steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ran = Literal["eager", "spelled_out", "flash"]
 
 
 def ran(config: ModelConfig, workload: Workload) -> Ran:
-    """The way that runs here: a processor has one fused kernel, and eager attention with a bias or a window is spelled out."""
+    """The implementation used on this machine. A CPU has one fused kernel, and eager attention with a bias or window runs in steps."""
     if workload.attention in ("efficient", "flash"):
         return "flash"
     narrow = config.window is not None or config.position in ("alibi", "relative", "disentangled")
@@ -29,7 +29,7 @@ def ran(config: ModelConfig, workload: Workload) -> Ran:
 
 
 def foretell(model: Transformer, ids: Tensor, target: Tensor | None, *, last: bool) -> Tensor:
-    """The pass of a run: the words' scores at every position, or with `last` the probabilities of the next word of each text."""
+    """Forward pass: the logits at every position, or with `last` the next-token probabilities of each text."""
     if not last or model.head is None:
         return model(ids, target)
     x = model.last_residual(ids, target)
@@ -38,24 +38,20 @@ def foretell(model: Transformer, ids: Tensor, target: Tensor | None, *, last: bo
 
 @contextmanager
 def attending(model: Transformer, way: Ran, *, keep: bool = False) -> Iterator[list[Tensor]]:
-    """Attention done this way; with `keep`, a decoder's keys and values are held, as a cache holds them, in the list."""
+    """Use this implementation of attention. With `keep`, the yielded list holds a decoder's keys and values, as a cache does."""
     cache: list[Tensor] = []
-
-    def hold(x: Tensor) -> None:
-        cache.append(x)
-
     hooks: dict[str, Any] = {}
     for name in hook_points(model):
         if keep and name.startswith("decoder") and name.endswith(("hook_k", "hook_v")):
-            hooks[name] = hold
+            hooks[name] = cache.append
         if way == "spelled_out" and name.endswith("hook_scores"):
-            hooks[name] = _look
+            hooks[name] = request_eager
     with hooked(model, hooks), _Textbook() if way == "eager" else nullcontext():
         yield cache
 
 
-def _look(x: Tensor) -> None:
-    """Watching is enough to have attention spell itself out."""
+def request_eager(x: Any) -> None:
+    """Hook that changes nothing. Its presence makes attention compute scores and weights as tensors."""
 
 
 class _Textbook(TorchFunctionMode):
@@ -65,10 +61,10 @@ class _Textbook(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is not F.scaled_dot_product_attention:
             return func(*args, **kwargs)
-        return _spelled(FusedCall(*args, **kwargs))
+        return _textbook_attention(FusedCall(*args, **kwargs))
 
 
-def _spelled(call: FusedCall) -> Tensor:
+def _textbook_attention(call: FusedCall) -> Tensor:
     q, k, v, attn_mask, _, is_causal, scale, enable_gqa = call
     assert scale is not None
     if enable_gqa and k.shape[1] != q.shape[1]:

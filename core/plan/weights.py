@@ -1,10 +1,9 @@
-"""Bytes of a model's weights in the format that a file keeps them in: which tensor has which type, scales included.
+"""Bytes of a model's weights in a storage format: the type of every tensor, scales included.
 
-float8, int8, int4 and nf4 quantize the matrices of the layers alone; tables, the unembedding, norms and biases stay in the format
-of the activations, as bitsandbytes, GPTQ, AWQ and vLLM leave them. A GGUF mix such as Q4_K_M gives the matrices different types,
-the tables among them, and keeps norms, biases and positions in float32; the rules are those of llama.cpp (src/llama-quant.cpp)
-for a model that is no mixture of experts and has q, k and v in tensors of their own; with an importance matrix for IQ1 to IQ3,
-which are hardly made without one, and none for the others.
+float8, int8, int4 and nf4 quantize only the matrices of the layers. Tables, the unembedding, norms and biases have the format of the
+activations, as in bitsandbytes, GPTQ, AWQ and vLLM. A GGUF mix such as Q4_K_M gives the matrices and tables different types, and
+stores norms, biases and positions in float32. The rules are those of llama.cpp (src/llama-quant.cpp) for models with separate q, k
+and v and without a mixture of experts, with an importance matrix for IQ1 to IQ3 and without one for the others.
 """
 
 from __future__ import annotations
@@ -14,26 +13,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig, PositionTerm
-from .dtypes import BYTES, FORMATS, Format, bytes_of, spelled
+from .dtypes import BYTES, FLOAT, FORMATS, LAYERS_ALONE, MIXES, Format, bytes_of, weight_format
 from .parameters import float32_parameters, parameters
 
-FLOAT = 4  # bytes of what a GGUF file does not quantize
-LAYERS_ALONE = ("float8", "int8", "int4", "nf4")
-
-# The type that most tensors of a mix have. Where it is not its name: files are named after the bits they come to.
-MIXES: dict[str, str] = {
-    name: name for name in FORMATS if name not in (*BYTES, *LAYERS_ALONE, "MXFP4", "Q3_K", "Q4_K", "Q5_K")
-}
-MIXES |= {"Q2_K_S": "Q2_K", "Q3_K_S": "Q3_K", "Q3_K_M": "Q3_K", "Q3_K_L": "Q3_K", "Q4_K_S": "Q4_K", "Q4_K_M": "Q4_K"}
-MIXES |= {"Q5_K_S": "Q5_K", "Q5_K_M": "Q5_K", "IQ2_S": "IQ2_XS", "IQ2_M": "IQ2_S", "IQ3_XS": "IQ3_S", "IQ3_M": "IQ3_S"}
-WEIGHT_FORMATS = (*BYTES, *LAYERS_ALONE, *MIXES)
-
-# mix -> kind of matrix -> (type, layers that have it); the first that holds, else the mix's own type.
-# all: every layer. first 2, 1/8: so many from the first on. more: the first and last eighth and every third between them.
-# middle: all but the first and last eighth. gqa: four query heads or more share a key head.
+# mix -> kind of matrix -> (type, its layers); the first match, else the type of the mix. Layers:
+# all: every layer. first 2, 1/8: the first layers. more: the first and last eighth and every third layer between them.
+# middle: all but the first and last eighth. gqa: all, if at least four query heads share a key head.
 _Rules = dict[str, tuple[tuple[str, str], ...]]
 RULES: dict[str, _Rules] = {
     "Q2_K": {"v": (("Q4_K", "gqa"), ("Q3_K", "all")), "o": (("Q3_K", "all"),), "down": (("Q3_K", "all"),)},
@@ -74,22 +61,30 @@ RULES |= {
     }
     for mix in ("IQ2_S", "IQ2_M")
 }
-SMALL_OUTPUT = ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M", "IQ3_XXS")  # whose output is Q5_K, not Q6_K
-# The stand-in for a type where rows are no whole blocks of it.
+SMALL_OUTPUT = (
+    "IQ1_S",
+    "IQ1_M",
+    "IQ2_XXS",
+    "IQ2_XS",
+    "IQ2_S",
+    "IQ2_M",
+    "IQ3_XXS",
+)  # mixes with a Q5_K output, not Q6_K
+# Replacement of a type if the rows are not whole blocks of it.
 INSTEAD = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """One matrix of a model: `rows` outputs of `width` inputs each. A table of tokens has a row a token."""
+    """One matrix of a model: `rows` outputs of `width` inputs each. The token table has a row for each token."""
 
-    stack: str  # "" for the head and the table of tokens
+    stack: str  # "" for the head and the token table
     name: str  # "attn q", "cross attn v", "mlp down", "unembed", "head dense", "token"
-    layer: int  # the first of the layers that are alike to every rule of a mix
-    n_layers: int  # of its stack
+    layer: int  # the first of the layers that every rule of a mix treats alike
+    n_layers: int  # of the stack
     rows: int
     width: int
-    times: int = 1  # how many layers are alike
+    times: int = 1  # number of such layers
 
     @property
     def kind(self) -> str:
@@ -98,53 +93,55 @@ class Matrix:
 
 @dataclass(frozen=True)
 class StoredWeights:
-    """Bytes of all weights in one format, and of one matrix of each kind: of a mix, the mean over the layers."""
+    """Bytes of all weights in one format, and of one matrix of each kind; in a mix, the mean over the layers."""
 
     total: int
     each: dict[tuple[str, str], int]  # (stack, name) -> bytes of one matrix
-    token_row: int  # of the table of tokens
-    other: int  # bytes of one number that is in no matrix: of a bias, a position, a LayerNorm
-    bits_each: float  # bits for each parameter
+    token_row: int  # bytes of a row of the token table
+    other: int  # bytes of a number outside matrices: of a bias, a position or a LayerNorm
+    bits_each: float  # bits per parameter
 
     def matrix(self, stack: str, name: str) -> int:
         return self.each[stack, name]
 
 
 def distances(term: PositionTerm, *, own: bool) -> str:
-    """The matrix that turns the table of distances into a term's vectors: keys for c2p, queries for p2c; a layer's own or content's."""
+    """Name of the matrix that projects the table of distances: keys for c2p, queries for p2c. `own`: separate from that of content."""
     return ("k" if term == "c2p" else "q") + (" of distances" if own else "")
 
 
 def matrices(config: ModelConfig) -> Iterator[Matrix]:
-    """Every matrix that a file may quantize, those of layers that are alike together; the other parameters are norms, biases, positions."""
+    """Every matrix that a file may quantize; equal layers are grouped. The other parameters are norms, biases and positions."""
     d = config.d_model
     yield Matrix("", "token", 0, 1, config.vocab_size, config.embed_width)
     for stack, n_layers in config.stacks:
-        crosses = stack == "decoder" and config.kind == "encoder-decoder"
         if config.embed_width != d:
             yield Matrix(stack, "embed project", 0, n_layers, d, config.embed_width)
         for layer, times in [(0, 1)] if config.shared_layers else _alike(n_layers, config.dense_layers):
-            of = {"layer": layer, "n_layers": n_layers, "times": times}
-
-            def one(name: str, rows: int, width: int, stack: str = stack, of: dict[str, int] = of) -> Matrix:
-                return Matrix(stack, name, rows=rows, width=width, **of)
-
-            for name in ("attn", "cross attn")[: 2 if crosses else 1]:
-                for letter, rows, width in projections(config):
-                    yield one(f"{name} {letter}", rows, width)
-            if config.own_distance_projections:
-                for term in config.position_terms:
-                    yield one(f"attn {distances(term, own=True)}", config.n_heads * config.d_head, d)
-            for name, rows, width, many in mlp_matrices(config, layer):
-                yield replace(one(name, rows, width), times=times * many)
+            for matrix in _layer_matrices(config, stack, layer, n_layers):
+                yield replace(matrix, times=times * matrix.times)
     if config.head == "mlm":
         yield Matrix("", "head dense", 0, 1, config.unembed_width, d)
     if config.head != "none" and not config.tied:
         yield Matrix("", "unembed", 0, 1, config.vocab_size, config.unembed_width)
 
 
+def _layer_matrices(config: ModelConfig, stack: str, layer: int, n_layers: int) -> Iterator[Matrix]:
+    crosses = stack == "decoder" and config.kind == "encoder-decoder"
+    shapes = [
+        (f"{name} {letter}", rows, width, 1)
+        for name in (("attn", "cross attn") if crosses else ("attn",))
+        for letter, rows, width in projections(config)
+    ]
+    if config.own_distance_projections:
+        q = config.n_heads * config.d_head
+        shapes += [(f"attn {distances(term, own=True)}", q, config.d_model, 1) for term in config.position_terms]
+    for name, rows, width, times in (*shapes, *mlp_matrices(config, layer)):
+        yield Matrix(stack, name, layer, n_layers, rows, width, times)
+
+
 def projections(config: ModelConfig) -> Iterator[tuple[str, int, int]]:
-    """(name, outputs, inputs) of every product of an attention but those of queries with keys and weights with values."""
+    """(name, outputs, inputs) of every matrix of an attention."""
     d, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
     values = config.n_heads * config.value_width
     if not config.kv_rank:
@@ -159,7 +156,7 @@ def projections(config: ModelConfig) -> Iterator[tuple[str, int, int]]:
 
 
 def mlp_matrices(config: ModelConfig, layer: int) -> Iterator[tuple[str, int, int, int]]:
-    """(name, outputs, inputs, how many) of the matrices of an MLP, or of a router and its experts."""
+    """(name, outputs, inputs, number) of the matrices of an MLP, or of a router and its experts."""
     d, ups = config.d_model, ("up", "gate") if config.gated else ("up",)
     if not config.has_experts(layer):
         width = config.d_dense if config.n_experts else config.d_ff
@@ -176,15 +173,17 @@ def mlp_matrices(config: ModelConfig, layer: int) -> Iterator[tuple[str, int, in
 
 
 def _alike(n_layers: int, apart: Collection[int] = ()) -> Iterator[tuple[int, int]]:
-    """(the first, how many) of the layers that every rule of a mix treats alike: few, however many layers there are. Those
-    `apart` are alone."""
+    """(first layer, number of layers) of the groups that every rule of a mix treats alike. Their number does not grow with depth.
+
+    Each of the layers `apart` is a group of its own.
+    """
     if apart:
         alone = {layer for layer in apart if layer < n_layers}
         yield from ((layer, 1) for layer in sorted(alone))
         if (rest := n_layers - len(alone)) > 0:
             yield next(layer for layer in range(n_layers) if layer not in alone), rest
         return
-    begins, ends = n_layers // 8, 7 * n_layers // 8  # the middle, where every third layer is another matter
+    begins, ends = n_layers // 8, 7 * n_layers // 8  # in the middle, every third layer differs
     cuts = sorted({0, n_layers, begins, ends, *(min(cut, n_layers) for cut in (2, 4, n_layers // 16))})
     for low, high in pairwise(cuts):
         step = 3 if begins <= low < ends else 1
@@ -192,21 +191,13 @@ def _alike(n_layers: int, apart: Collection[int] = ()) -> Iterator[tuple[int, in
             yield first, len(range(first, high, step))
 
 
-def weight_format(dtype: object) -> str:
-    """A format of weights as it is spelled here. Raises ConfigError for one that is not known."""
-    name = spelled(dtype, WEIGHT_FORMATS)
-    if name not in WEIGHT_FORMATS:
-        raise ConfigError(f"weight_dtype ({dtype_name(dtype)!r}) must be one of {', '.join(map(repr, WEIGHT_FORMATS))}")
-    return name
-
-
 def stored_weights(config: ModelConfig, *, dtype: object, weight_dtype: object = None) -> StoredWeights:
-    """The weights in `weight_dtype`, None for dtype, which what is not quantized is in.
+    """The weights in `weight_dtype` (None: dtype). Parameters that are not quantized are in `dtype`.
 
-    Raises ConfigError for unknown formats, and for llama.cpp's mixes of what they have rules of their own for.
+    Raises ConfigError for unknown formats, and for llama.cpp's mixes of models for which they have other rules.
     """
     name = weight_format(weight_dtype or dtype)
-    if name in MIXES and name not in BYTES and (config.n_experts or config.kv_rank):
+    if name in MIXES and (config.n_experts or config.kv_rank):
         raise ConfigError(
             f"weight_dtype {name!r} is not counted for a mixture of experts or multi-head latent attention: llama.cpp's mixes have "
             f"rules of their own for them. Choose one of {', '.join((*BYTES, *LAYERS_ALONE))}."
@@ -216,78 +207,81 @@ def stored_weights(config: ModelConfig, *, dtype: object, weight_dtype: object =
 
 @lru_cache(maxsize=64)
 def layer_bytes(config: ModelConfig, by: int, name: str) -> dict[str, tuple[int, ...]]:
-    """Bytes of the matrices of each layer of each stack in the format `name`, where `by` bytes are those of one number of the
-    activations. A mix gives some layers more. Takes as long as the model is deep."""
-    left = _left(by, name)
-    found: dict[str, tuple[int, ...]] = {}
-    for stack, n_layers in config.stacks:
-        names = ("attn", "cross attn") if stack == "decoder" and config.kind == "encoder-decoder" else ("attn",)
-        sizes: list[int] = []
-        for layer in range(n_layers):
-            shapes = [
-                (f"{one} {letter}", rows, width, 1) for one in names for letter, rows, width in projections(config)
-            ]
-            shapes += mlp_matrices(config, layer)
-            sizes.append(
-                sum(
-                    many * rows * _row(config, Matrix(stack, kind, layer, n_layers, rows, width), name, left)
-                    for kind, rows, width, many in shapes
-                )
-            )
-        found[stack] = tuple(sizes)
-    return found
+    """Bytes of the matrices of each layer of each stack in the format `name`; `by` is the bytes of one activation.
+
+    The layers differ in a mix. The time is proportional to the depth of the model.
+    """
+    other = _unquantized_bytes(by, name)
+
+    def size(matrix: Matrix) -> int:
+        return matrix.times * matrix.rows * _row(config, matrix, name, other)
+
+    return {
+        stack: tuple(sum(map(size, _layer_matrices(config, stack, layer, n_layers))) for layer in range(n_layers))
+        for stack, n_layers in config.stacks
+    }
 
 
-def _left(by: int, name: str) -> int:
+def _unquantized_bytes(by: int, name: str) -> int:
     """Bytes of a number that a format does not quantize."""
     return by if name in LAYERS_ALONE else FLOAT if name in MIXES else BYTES[name]
 
 
 @lru_cache(maxsize=512)
 def _stored(config: ModelConfig, by: int, name: str) -> StoredWeights:
-    left = _left(by, name)
+    other = _unquantized_bytes(by, name)
     sums: dict[tuple[str, str], list[int]] = {}
     numbers = 0
     for matrix in matrices(config):
-        found = sums.setdefault((matrix.stack, matrix.name), [0, 0])
-        found[0] += matrix.times * matrix.rows * _row(config, matrix, name, left)
-        found[1] += matrix.times
+        bytes_and_times = sums.setdefault((matrix.stack, matrix.name), [0, 0])
+        bytes_and_times[0] += matrix.times * matrix.rows * _row(config, matrix, name, other)
+        bytes_and_times[1] += matrix.times
         numbers += matrix.times * matrix.rows * matrix.width
     count = parameters(config).total
     # Tables of sinusoids are no parameters; RMS norms are in float32 where the others take fewer bits (core.model.dtype_of).
     tables = len(config.stacks) * config.n_ctx * config.embed_width * by if config.position == "sinusoidal" else 0
-    rest = (count - numbers) * left + float32_parameters(config) * max(0, FLOAT - left)
+    rest = (count - numbers) * other + float32_parameters(config) * max(0, FLOAT - other)
     total = sum(n_bytes for n_bytes, _ in sums.values()) + rest + tables
     each = {key: n_bytes // times for key, (n_bytes, times) in sums.items()}
     row = each["", "token"] // config.vocab_size
     if config.head != "none" and config.tied:
         each["", "unembed"] = each["", "token"]
-    return StoredWeights(total, each, row, left, 8 * total / count)
+    return StoredWeights(total, each, row, other, 8 * total / count)
 
 
-def _row(config: ModelConfig, matrix: Matrix, name: str, left: int) -> int:
+def _row(config: ModelConfig, matrix: Matrix, name: str, other: int) -> int:
     """Bytes of one row of a matrix."""
     if name in LAYERS_ALONE:
-        return FORMATS[name].row(matrix.width) if matrix.stack else matrix.width * left
+        return FORMATS[name].row(matrix.width) if matrix.stack else matrix.width * other
     if name not in MIXES:
-        return matrix.width * left
+        return matrix.width * other
     return _gguf(config, matrix, name).row(matrix.width)
 
 
 def _gguf(config: ModelConfig, matrix: Matrix, mix: str) -> Format:
     """The type of a matrix in a mix."""
-    kind, base, width = matrix.kind, MIXES[mix], matrix.width
-    shared = config.tied or config.head == "none"  # then the table of tokens has the type of the output
-    if kind == "unembed" or (kind == "token" and shared):
-        found = "Q8_0" if not FORMATS[base].fits(width) or base == "Q8_0" else "Q5_K" if mix in SMALL_OUTPUT else "Q6_K"
+    shared = config.tied or config.head == "none"  # then the token table has the type of the output
+    if matrix.kind == "unembed" or (matrix.kind == "token" and shared):
+        name = _output_type(mix, matrix.width)
     else:
-        rules = RULES.get(mix, {}).get(kind, ())
-        found = next((type_ for type_, layers in rules if _holds(config, matrix, layers)), base)
-        if kind == "v" and matrix.n_layers == 80 and config.n_kv_heads < config.n_heads and found in ("Q3_K", "Q4_K"):
-            found = "Q5_K"  # of the 70B models, whose values are an eighth as wide as their queries
-    if not FORMATS[found].fits(width):
-        found = INSTEAD.get(found, "IQ4_NL")
-    return FORMATS[found] if FORMATS[found].fits(width) else FORMATS["float16"]
+        name = _layer_type(config, matrix, mix)
+    if not FORMATS[name].fits(matrix.width):
+        name = INSTEAD.get(name, "IQ4_NL")
+    return FORMATS[name] if FORMATS[name].fits(matrix.width) else FORMATS["float16"]
+
+
+def _output_type(mix: str, width: int) -> str:
+    if MIXES[mix] == "Q8_0" or not FORMATS[MIXES[mix]].fits(width):
+        return "Q8_0"
+    return "Q5_K" if mix in SMALL_OUTPUT else "Q6_K"
+
+
+def _layer_type(config: ModelConfig, matrix: Matrix, mix: str) -> str:
+    rules = RULES.get(mix, {}).get(matrix.kind, ())
+    name = next((type_ for type_, layers in rules if _holds(config, matrix, layers)), MIXES[mix])
+    # llama.cpp's exception for 70B models, whose values are an eighth as wide as their queries
+    is_70b = matrix.n_layers == 80 and config.n_kv_heads < config.n_heads
+    return "Q5_K" if matrix.kind == "v" and is_70b and name in ("Q3_K", "Q4_K") else name
 
 
 def _holds(config: ModelConfig, matrix: Matrix, layers: str) -> bool:
