@@ -44,12 +44,12 @@ from .files import (
 )
 from .generation import next_token_rule
 from .gguf import cache
-from .loading import Held, admit_weights, assemble, assemble_classifier, family_of, fitted, without_prefix
+from .loading import Held, admit_weights, assemble, assemble_classifier, family_of, plan_assembly, without_prefix
 from .notices import notices_of, without_tokenizer
 from .own import MODEL_TYPE, save_model
 from .rounded import in_full
 from .sentencepiece_folder import marian_notices
-from .text_half import text_half
+from .text_half import text_backbone
 from .trainer_state import Losses, losses_at
 from .unopened import (
     HUB_NAME,
@@ -74,7 +74,7 @@ DIGITS = re.compile(r"\d+", re.ASCII)
 TYPED = "Type token numbers instead, with spaces between them, such as 5 17 3."
 TEXT_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt")
 TRAINER_STEP = re.compile(r"checkpoint-(0|[1-9]\d{0,9})", re.ASCII)
-MOST_POINTS = 100  # checkpoints of one training
+MAX_POINTS = 100  # checkpoints of one training
 REVISION = re.compile(r"[\w][\w./-]{0,99}", re.ASCII)  # a branch, a tag or a commit
 
 
@@ -218,13 +218,13 @@ def at_point(spec: ModelSpec, point: str) -> ModelSpec:
 
 def training_in(spec: ModelSpec) -> ModelSpec | None:
     """The training that transformers' Trainer left in a folder: its last checkpoint, with every one (checkpoint-500, checkpoint-1000, …) as
-    a point along it, by their numbers. Of more than MOST_POINTS the last are there. None for a folder without any that opens."""
+    a point along it, by their numbers. Of more than MAX_POINTS the last are there. None for a folder without any that opens."""
     folder = Path(spec.location)
     if spec.source != "folder" or not folder.is_dir():
         return None
     inside = [path for path in folder.iterdir() if TRAINER_STEP.fullmatch(path.name) and path.is_dir()]
     whole = [path for path in inside if weight_file_of(path) is not None or is_adapter(path)]
-    steps = sorted(whole, key=lambda path: int(path.name.rpartition("-")[2]))[-MOST_POINTS:]
+    steps = sorted(whole, key=lambda path: int(path.name.rpartition("-")[2]))[-MAX_POINTS:]
     if not steps:
         return None
     points = tuple((path.name.rpartition("-")[2], "") for path in steps)
@@ -369,7 +369,7 @@ def downloaded(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, P
 class Parts:
     """The content of a model's files, wherever they are."""
 
-    theirs: Theirs
+    source_config: Theirs
     generation: Theirs | None
     tensors: Mapping[str, Stored]
     tokenizer: Tokenizer | None
@@ -389,20 +389,20 @@ def load_folder(
     place = spec.location if spec.source == "hub" else spec.title
     if is_adapter(folder):
         return load_adapter(folder, spec, device, dtype)
-    check_there(folder, place)
-    theirs = text_half(Theirs(read_json(folder / "config.json")))
+    check_files_exist(folder, place)
+    source_config = text_backbone(Theirs(read_json(folder / "config.json")))
     stated = folder / "generation_config.json"
     generation = Theirs(read_json(stated), "generation_config.json") if stated.is_file() else None
-    family = family_of(theirs, place)  # an unknown model is refused before its weights are looked at
+    family = family_of(source_config, place)  # an unknown model is refused before its weights are looked at
     check_weights(folder, place)
-    tensors, rounded = in_full(theirs, stored_tensors(folder, finite=finite))
+    tensors, rounded = in_full(source_config, stored_tensors(folder, finite=finite))
     tokenizer = read_tokenizer(folder, family.model_type)
     found = of_folder(folder, place)
     no_tokenizer = cache.notes(folder).get("no_tokenizer") or without_tokenizer(found)
     gaps, (template, unread) = renumbered(folder, tokenizer), read_chat_template(folder)
     rounded = "" if family.model_type == MODEL_TYPE else rounded  # there it is the format and no other model
     unread += (*marian_notices(folder, family.model_type), *filter(None, [rounded]))
-    parts = Parts(theirs, generation, tensors, tokenizer, found, gaps, no_tokenizer, template, unread)
+    parts = Parts(source_config, generation, tensors, tokenizer, found, gaps, no_tokenizer, template, unread)
     return assembled(parts, spec, device, dtype)
 
 
@@ -457,18 +457,18 @@ def load_adapter(folder: Path, spec: ModelSpec, device: torch.device, dtype: tor
     if base is None or not is_lora:
         raise CheckpointError(without_base(found) if is_lora else without_config(found))
     read = adapter.read_adapter(folder)
-    theirs = text_half(Theirs(read_json(base / "config.json")))
-    family = family_of(theirs, base.name)
+    source_config = text_backbone(Theirs(read_json(base / "config.json")))
+    family = family_of(source_config, base.name)
     check_weights(base, base.name)
-    whole, rounded = in_full(theirs, stored_tensors(base))
+    whole, rounded = in_full(source_config, stored_tensors(base))
     tensors, said = adapter.merged(read, family, without_prefix(family, whole))
-    theirs = adapter.with_classes(theirs, read, family, tensors)
+    source_config = adapter.with_classes(source_config, read, family, tensors)
     text = folder if any((folder / name).is_file() for name in TEXT_FILES) else base
     stated = base / "generation_config.json"
     template, unread = read_chat_template(text)
     tokenizer = read_tokenizer(text, family.model_type)
     parts = Parts(
-        theirs,
+        source_config,
         Theirs(read_json(stated), "generation_config.json") if stated.is_file() else None,
         tensors,
         tokenizer,
@@ -497,13 +497,13 @@ def load_gguf(
     from .gguf.model import read_model
 
     read = read_model(files)
-    theirs = Theirs(read.config, read.name)
+    source_config = Theirs(read.config, read.name)
     # Weights that do not fit together, or not into memory, are refused before anything is written.
-    admit_weights(fitted(theirs, read.tensors, spec.title), device, dtype)
+    admit_weights(plan_assembly(source_config, read.tensors, spec.title), device, dtype)
     if (folder := cache.keep(digest, read, progress)) is not None:
         return load_folder(folder, spec, device, dtype, finite=True)
     parts = Parts(
-        theirs,
+        source_config,
         Theirs(read.generation, read.name),
         read.tensors,
         read.tokenizer,
@@ -515,20 +515,20 @@ def load_gguf(
 
 
 def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
-    theirs, tokenizer = parts.theirs, parts.tokenizer
-    model, family, unused = assemble(theirs, parts.tensors, device, dtype, parts.found.title)
-    held = Held(parts.tensors, parts.found.title, theirs)
+    source_config, tokenizer = parts.source_config, parts.tokenizer
+    model, family, unused = assemble(source_config, parts.tensors, device, dtype, parts.found.title)
+    held = Held(parts.tensors, parts.found.title, source_config)
     head = assemble_classifier(family, model.config, held, device, dtype)
     classifier, used = head or (None, frozenset())
     unused = tuple(name for name in unused if name not in used)
-    special = special_ids(theirs, parts.generation, family, model.config, tokenizer)
+    special = special_ids(source_config, parts.generation, family, model.config, tokenizer)
     # Without a file of its own, what may be written is where it was before there was one.
-    rule, told = next_token_rule(parts.generation or theirs, model.config, special["end_ids"])
-    unused_parts = notices_of(parts.found, unused, parts.tensors, model.config, parts.renumbered, theirs.whole)
-    notices = (*own_code(theirs, family), *told, *unused_parts, *parts.unread)
-    if classifier is None and classifies(theirs):
+    rule, told = next_token_rule(parts.generation or source_config, model.config, special["end_ids"])
+    unused_parts = notices_of(parts.found, unused, parts.tensors, model.config, parts.renumbered, source_config.whole)
+    notices = (*custom_code_notices(source_config, family), *told, *unused_parts, *parts.unread)
+    if classifier is None and classifies(source_config):
         notices += (
-            f"Its classes are not computed: config.json names {shown(classifies(theirs))}, whose head is of a kind that is not supported.",
+            f"Its classes are not computed: config.json names {shown(classifies(source_config))}, whose head is of a kind that is not supported.",
         )
     weights = [*model.parameters(), *(() if classifier is None else classifier.parameters())]
     n_params = sum(parameter.numel() for parameter in weights)
@@ -549,9 +549,9 @@ def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.
     )
 
 
-def own_code(theirs: Theirs, family: Family) -> tuple[str, ...]:
+def custom_code_notices(source_config: Theirs, family: Family) -> tuple[str, ...]:
     """A sentence for a repository that brings classes of its own (auto_map), which are never run."""
-    classes = theirs.inside("auto_map").values
+    classes = source_config.inside("auto_map").values
     names = sorted(
         {str(name) for value in classes.values() for name in (value if isinstance(value, list) else [value])}
     )
@@ -587,7 +587,7 @@ def gguf_names(folder: Path) -> list[str]:
     return gguf.models_in([path.name for path in folder.iterdir() if path.is_file()])
 
 
-def check_there(folder: Path, place: str) -> None:
+def check_files_exist(folder: Path, place: str) -> None:
     """Raises CheckpointError for a folder that has no config.json, or files that are not the ones that they are called."""
     if empty := pointers(folder):
         raise CheckpointError(addresses(empty, place, Path(place)))
@@ -615,7 +615,7 @@ def check_weights(folder: Path, place: str) -> None:
 
 
 def special_ids(
-    theirs: Theirs, generation: Theirs | None, family: Family, config: ModelConfig, tokenizer: Tokenizer | None
+    source_config: Theirs, generation: Theirs | None, family: Family, config: ModelConfig, tokenizer: Tokenizer | None
 ) -> dict[str, Any]:
     """pad_id, has_pad, start_id and end_ids of a model. Padding is masked, so where a model has no token for it any other will
     do: its last one, or 0."""
@@ -627,12 +627,12 @@ def special_ids(
         return [v for v in whole if 0 <= v < config.vocab_size]
 
     def stated(key: str) -> int | None:
-        return next(iter(all_stated(theirs, key) + all_stated(generation, key)), None)
+        return next(iter(all_stated(source_config, key) + all_stated(generation, key)), None)
 
     named = [tokenizer.token_to_id(name) for name in ("[PAD]", "<pad>")] if tokenizer is not None else []
     end = stated("eos_token_id")
     # Where both files name ends, those of the file about writing are meant.
-    ends = all_stated(generation, "eos_token_id") or all_stated(theirs, "eos_token_id")
+    ends = all_stated(generation, "eos_token_id") or all_stated(source_config, "eos_token_id")
     # Positions that count what is not padding have a row of their table for it: nothing else may fill a batch up.
     own = [config.uncounted_id, stated("pad_token_id"), *named]
     pad_id = next(i for i in (*own, end, 0) if i is not None and i < config.vocab_size)

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from torch import Tensor
 
 from ..errors import CheckpointError
-from .bare_names import unwrapped
+from .bare_names import strip_wrappers
 from .classifiers import ROWS, SCORE, SUFFIX
 from .computed import computed
 from .family import Family, Theirs, shown
@@ -144,7 +144,7 @@ def head_name(name: str, family: Family) -> str | None:
     return None
 
 
-def with_classes(theirs: Theirs, adapter: Adapter, family: Family, tensors: Mapping[str, Stored]) -> Theirs:
+def with_classes(source_config: Theirs, adapter: Adapter, family: Family, tensors: Mapping[str, Stored]) -> Theirs:
     """The base's config.json, as that of a classifier where the adapter is one (task_type SEQ_CLS) and its head is there.
 
     The base's names of classes are kept where they are as many: an adapter has none of its own.
@@ -152,11 +152,11 @@ def with_classes(theirs: Theirs, adapter: Adapter, family: Family, tensors: Mapp
     row = ROWS.get(family.model_type, SCORE)
     out = next((tensors[name] for name in tensors if head_name(name, family) == f"{row.out}.weight"), None)
     if not sorts(adapter.said) or out is None or not out.shape:
-        return theirs
-    values = dict(theirs.values) | {"architectures": [f"{family.title.replace(' ', '')}{SUFFIX}"]}
-    if len(theirs.inside("id2label").values) != out.shape[0]:
+        return source_config
+    values = dict(source_config.values) | {"architectures": [f"{family.title.replace(' ', '')}{SUFFIX}"]}
+    if len(source_config.inside("id2label").values) != out.shape[0]:
         values = {key: value for key, value in values.items() if key not in ("id2label", "label2id", "num_labels")}
-    return Theirs(values, theirs.where, theirs.whole)
+    return Theirs(values, source_config.where, source_config.whole)
 
 
 def _listed(numbers: set[float]) -> str:
@@ -176,7 +176,7 @@ def _target(name: str, family: Family, bare: Mapping[str, Stored], of: Stored) -
 
 def _short(name: str) -> str:
     """A tensor's name without the parts that peft puts into it."""
-    return unwrapped(name).removeprefix(BEFORE).replace(".base_layer.", ".").replace(".modules_to_save.", ".")
+    return strip_wrappers(name).removeprefix(BEFORE).replace(".base_layer.", ".").replace(".modules_to_save.", ".")
 
 
 def _numbers(said: Theirs, module: str) -> tuple[int, float]:

@@ -16,7 +16,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 
 from ..errors import CheckpointError
-from .family import LARGEST_WHOLE, Theirs, shown
+from .family import MAX_WHOLE, Theirs, shown
 from .files import read_json
 
 CONFIG, ROLES_FILE, OLDER = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
@@ -117,7 +117,7 @@ def _whole(number: Any, where: str) -> int:
     """A token's number: a whole one, or the digits of one, as the keys of an object are."""
     if isinstance(number, str) and number.isascii() and number.isdigit():
         number = int(number[:20])
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= LARGEST_WHOLE:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_WHOLE:
         raise CheckpointError(f"{where} numbers a token {shown(number)}, but it must be a whole number.")
     return number
 

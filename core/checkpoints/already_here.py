@@ -15,17 +15,17 @@ from ..errors import CheckpointError, Refused
 from . import gguf
 from .family import Theirs, shown
 from .files import SINGLE, Stored, read_json, stored_tensors, weight_file
-from .loading import family_of, fitted
+from .loading import family_of, plan_assembly
 from .rounded import in_full
-from .text_half import text_half
+from .text_half import text_backbone
 
-MOST = 500  # models of one program that are looked at
-MOST_FILES = 20_000  # names that are read in one folder
-LARGEST_MANIFEST = 1 << 20
+MAX_MODELS = 500  # models of one program that are looked at
+MAX_FILES = 20_000  # names that are read in one folder
+MAX_MANIFEST = 1 << 20
 MODEL_LAYER = "application/vnd.ollama.image.model"
 AGAIN = "Download the model again there."
 # Variables by which the programs are told of another folder than their usual one.
-TOLD = {"Ollama": ("OLLAMA_MODELS",), "LM Studio": (), "Hub": ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")}
+FOLDER_VARIABLES = {"Ollama": ("OLLAMA_MODELS",), "LM Studio": (), "Hub": ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")}
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def usual_folders(home: Path | None = None) -> dict[str, tuple[Path, ...]]:
         "LM Studio": (home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"),
         "Hub": (home / ".cache" / "huggingface" / "hub",),
     }
-    named = {program: [told[name] for name in names if told.get(name)] for program, names in TOLD.items()}
+    named = {program: [told[name] for name in names if told.get(name)] for program, names in FOLDER_VARIABLES.items()}
     return {program: tuple(map(Path, named[program][:1])) or places for program, places in usual.items()}
 
 
@@ -85,7 +85,7 @@ def looked_into(found: Found) -> Found:
 
             numbers = numbers_of(gguf.parts_of(path))
             tensors = numbers.tensors
-            fitted(Theirs(numbers.config, path.name), tensors, found.name)
+            plan_assembly(Theirs(numbers.config, path.name), tensors, found.name)
             no_text = without_text(numbers.header, numbers.n_rows)
     except Refused as error:
         # A blob of Ollama is called by its digest, which says nothing to a person.
@@ -94,13 +94,13 @@ def looked_into(found: Found) -> Found:
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """Files below a folder, at most MOST_FILES of them. Folders that are links are not entered."""
+    """Files below a folder, at most MAX_FILES of them. Folders that are links are not entered."""
     n = 0
     for folder, inside, names in os.walk(place):
         inside.sort()
         for name in sorted(names):
             n += 1
-            if n > MOST_FILES:
+            if n > MAX_FILES:
                 return
             yield Path(folder) / name
 
@@ -115,7 +115,7 @@ def _ollama(place: Path) -> list[Found]:
     """A manifest for each name, manifests/<host>/<owner>/<model>/<tag>; the weights are a blob that it names by its digest."""
     found = []
     for manifest in _files(place / "manifests"):
-        if len(found) == MOST:
+        if len(found) == MAX_MODELS:
             break
         parts = manifest.relative_to(place / "manifests").parts
         if len(parts) != 4 or manifest.name.startswith(".") or not _within(manifest, place):
@@ -132,8 +132,8 @@ def _ollama(place: Path) -> list[Found]:
 
 def _blob(manifest: Path, place: Path) -> Path:
     """The weights that a manifest of Ollama names. Raises CheckpointError for one that is damaged or names none that are here."""
-    if manifest.stat().st_size > LARGEST_MANIFEST:
-        raise CheckpointError(f"Its manifest is larger than {LARGEST_MANIFEST >> 20} MB, so it is none. {AGAIN}")
+    if manifest.stat().st_size > MAX_MANIFEST:
+        raise CheckpointError(f"Its manifest is larger than {MAX_MANIFEST >> 20} MB, so it is none. {AGAIN}")
     try:
         layers = read_json(manifest).get("layers")
     except CheckpointError:
@@ -165,13 +165,13 @@ def _lm_studio(place: Path) -> list[Found]:
         for name in gguf.models_in(names):
             title = (folder / gguf.title_of(name)).relative_to(place).as_posix()
             found.append(_file(title, "LM Studio", folder / name, place))
-    return found[:MOST]
+    return found[:MAX_MODELS]
 
 
 def _hub(place: Path) -> list[Found]:
     """models--<owner>--<name>/snapshots/<commit>, whose files are links to blobs beside them."""
     found = []
-    for repository in sorted(place.glob("models--*"))[:MOST]:
+    for repository in sorted(place.glob("models--*"))[:MAX_MODELS]:
         name = repository.name.removeprefix("models--").replace("--", "/", 1)
         snapshots = repository / "snapshots"
         commits = sorted(snapshots.iterdir(), key=lambda each: each.stat().st_mtime) if snapshots.is_dir() else []
@@ -185,7 +185,7 @@ def _hub(place: Path) -> list[Found]:
             found += [
                 _file(f"{name}/{gguf.title_of(file)}", "Hub", commit / file, place) for file in gguf.models_in(files)
             ]
-    return found[:MOST]
+    return found[:MAX_MODELS]
 
 
 def _tensors_of_folder(folder: Path, found: Found) -> Mapping[str, Stored]:
@@ -193,12 +193,12 @@ def _tensors_of_folder(folder: Path, found: Found) -> Mapping[str, Stored]:
     inside = {path for path in _files(folder) if _within(path, Path(found.place))}
     if folder / "config.json" not in inside:
         raise CheckpointError("It has no config.json.")
-    theirs = text_half(Theirs(read_json(folder / "config.json")))
-    family_of(theirs, found.name)
+    source_config = text_backbone(Theirs(read_json(folder / "config.json")))
+    family_of(source_config, found.name)
     if weight_file(path.name for path in inside if path.parent == folder) is None:
         raise CheckpointError(f"It has no {SINGLE}.")
-    tensors, _ = in_full(theirs, stored_tensors(folder))
-    fitted(theirs, tensors, found.name)
+    tensors, _ = in_full(source_config, stored_tensors(folder))
+    plan_assembly(source_config, tensors, found.name)
     return tensors
 
 

@@ -18,7 +18,7 @@ WRAPPERS = {  # a part of the names of a model that was saved inside of somethin
 BEFORE = ("model.language_model.", "language_model.", "model.text_model.", "base_model.model.", "transformer.")
 
 
-def unwrapped(name: str, wraps: Iterable[str] = WRAPPERS) -> str:
+def strip_wrappers(name: str, wraps: Iterable[str] = WRAPPERS) -> str:
     """A tensor's name without the parts of what the model was wrapped in."""
     return ".".join(part for part in name.split(".") if part not in wraps)
 
@@ -29,7 +29,7 @@ def bare(prefix: str, tables: Sequence[str], tensors: Mapping[str, Stored]) -> d
     `tables` are the names that a family has for the token table, which show whether there is anything else before its names.
     Raises CheckpointError where two tensors would have one name.
     """
-    named = _renamed(tensors, unwrapped)
+    named = _renamed(tensors, strip_wrappers)
     before = next((b for b in BEFORE if _tables(named, b, prefix, tables)), "")
     if before and not _tables(named, "", prefix, tables):
         named = _renamed(named, lambda name: name.removeprefix(before))

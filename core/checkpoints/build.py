@@ -17,7 +17,7 @@ def build(
     config: ModelConfig, seed: int = 0, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
 ) -> Loaded:
     """The model that `config` describes, untrained, the same for the same seed. It has no tokenizer: trace it with ids=[...]."""
-    with Seeded(seed):
+    with SeededInit(seed):
         model = initialise(Transformer(config))
     model = cast(model, dtype).to(device).eval().requires_grad_(False)
     n_params = sum(p.numel() for p in model.parameters())
@@ -44,10 +44,10 @@ def build(
 
 
 # Functions that draw: torch.nn.init's own functions where a module calls them by name, and what the others end in.
-DRAWN = (nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_, Tensor.uniform_, Tensor.normal_)
+RANDOM_INITIALISERS = (nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_, Tensor.uniform_, Tensor.normal_)
 
 
-class Seeded(TorchFunctionMode):
+class SeededInit(TorchFunctionMode):
     """Has the numbers of new weights drawn from a generator of its own: the process has one that everybody else draws from."""
 
     def __init__(self, seed: int):
@@ -56,7 +56,7 @@ class Seeded(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in DRAWN:
+        if func in RANDOM_INITIALISERS:
             kwargs = kwargs | {"generator": self.generator}
         return func(*args, **kwargs)
 

@@ -18,7 +18,7 @@ from .family import Family, Source, Theirs, shown
 from .files import Stored
 
 SUFFIX = "ForSequenceClassification"
-MOST_CLASSES = 10_000
+MAX_CLASSES = 10_000
 KINDS: dict[str, Kind] = {
     "single_label_classification": "one",
     "multi_label_classification": "several",
@@ -83,9 +83,9 @@ ROWS = {
 }
 
 
-def classifies(theirs: Theirs) -> str:
+def classifies(source_config: Theirs) -> str:
     """The class that config.json names for a model that sorts texts into classes; "" where it names none."""
-    return next((name for name in theirs.strings("architectures") if name.endswith(SUFFIX)), "")
+    return next((name for name in source_config.strings("architectures") if name.endswith(SUFFIX)), "")
 
 
 def row_of(family: Family, config: ModelConfig) -> HeadRow | None:
@@ -94,29 +94,29 @@ def row_of(family: Family, config: ModelConfig) -> HeadRow | None:
     return row if row is None or (row.reads == "end") == (config.kind == "encoder-decoder") else None
 
 
-def read_shape(theirs: Theirs, row: HeadRow, n_rows: int, has_bias: bool) -> ClassifierShape:
+def read_shape(source_config: Theirs, row: HeadRow, n_rows: int, has_bias: bool) -> ClassifierShape:
     """The head that config.json describes, whose last layer has `n_rows` classes. Raises CheckpointError."""
     reads = row.reads
     if row.pooling:
-        pooling = theirs.str("classifier_pooling", row.pooling)
+        pooling = source_config.str("classifier_pooling", row.pooling)
         if pooling not in POOLINGS:
             raise CheckpointError(
-                f"{theirs.where}: classifier_pooling is {shown(pooling)}, but it must be one of {', '.join(POOLINGS)}."
+                f"{source_config.where}: classifier_pooling is {shown(pooling)}, but it must be one of {', '.join(POOLINGS)}."
             )
         reads = POOLINGS[pooling]
-    classes = ClassNames(read_names(theirs, n_rows, row.out), read_kind(theirs, n_rows), reads)
+    classes = ClassNames(read_names(source_config, n_rows, row.out), read_kind(source_config, n_rows), reads)
     bias = has_bias if row.bias is None else row.bias
-    pad_id = theirs.any("pad_token_id", None)
-    end_id = theirs.any("eos_token_id", None)
+    pad_id = source_config.any("pad_token_id", None)
+    end_id = source_config.any("eos_token_id", None)
     if reads == "end" and not whole(end_id):
         raise CheckpointError(
-            f"{theirs.where}: eos_token_id is {'left out' if end_id is None else shown(end_id)}, but it must be the number of the token that ends a text: its classes are read "
+            f"{source_config.where}: eos_token_id is {'left out' if end_id is None else shown(end_id)}, but it must be the number of the token that ends a text: its classes are read "
             "at the place of that token."
         )
-    activation = theirs.str(row.activation_key, row.activation) if row.activation_key else row.activation
+    activation = source_config.str(row.activation_key, row.activation) if row.activation_key else row.activation
     if activation and activation not in ACTIVATIONS:
         raise CheckpointError(
-            f"{theirs.where}: {row.activation_key} is {shown(activation)}, but it must be one of {', '.join(ACTIVATIONS)}."
+            f"{source_config.where}: {row.activation_key} is {shown(activation)}, but it must be one of {', '.join(ACTIVATIONS)}."
         )
     return ClassifierShape(
         classes,
@@ -133,57 +133,61 @@ def whole(number: Any) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
 
-def read_names(theirs: Theirs, n_rows: int, module: str) -> tuple[str, ...]:
+def read_names(source_config: Theirs, n_rows: int, module: str) -> tuple[str, ...]:
     """The names of the classes by id2label, or LABEL_0 and so on where it names none."""
-    named = theirs.inside("id2label").values
-    number = theirs.int("num_labels", n_rows)
+    named = source_config.inside("id2label").values
+    number = source_config.int("num_labels", n_rows)
     if not named and number == n_rows:
         return tuple(f"LABEL_{i}" for i in range(n_rows))
     if len(named or range(number)) != n_rows:
         said = f"id2label names {len(named)}" if named else f"num_labels is {number}"
         raise CheckpointError(
-            f"{theirs.where}: {said}, but {module}.weight has {n_rows} rows, one for each class. One of the two files is of another model."
+            f"{source_config.where}: {said}, but {module}.weight has {n_rows} rows, one for each class. One of the two files is of another model."
         )
     if named.keys() != {str(i) for i in range(n_rows)}:
         wrong = next(
             key for key in named if not re.fullmatch(r"0|[1-9]\d{0,5}", str(key), re.ASCII) or int(key) >= n_rows
         )
         raise CheckpointError(
-            f"{theirs.where}: id2label has the number {shown(wrong)}, but its {n_rows} classes have the numbers 0 to {n_rows - 1}."
+            f"{source_config.where}: id2label has the number {shown(wrong)}, but its {n_rows} classes have the numbers 0 to {n_rows - 1}."
         )
     for key, name in named.items():
         if isinstance(name, bool) or not isinstance(name, str | int | float):
-            raise CheckpointError(f"{theirs.where}: id2label calls class {key} {shown(name)}, but a name must be text.")
+            raise CheckpointError(
+                f"{source_config.where}: id2label calls class {key} {shown(name)}, but a name must be text."
+            )
     return tuple(str(named[str(i)]) for i in range(n_rows))
 
 
-def read_kind(theirs: Theirs, n_rows: int) -> Kind:
+def read_kind(source_config: Theirs, n_rows: int) -> Kind:
     """How the numbers are read. A head of one class is a regression unless problem_type says otherwise, as transformers trains it."""
-    said = theirs.str("problem_type", None)
+    said = source_config.str("problem_type", None)
     if said is None:
         return "numbers" if n_rows == 1 else "one"
     if said not in KINDS:
         raise CheckpointError(
-            f"{theirs.where}: problem_type is {shown(said)}, but it must be one of {', '.join(KINDS)}, or be left out."
+            f"{source_config.where}: problem_type is {shown(said)}, but it must be one of {', '.join(KINDS)}, or be left out."
         )
     return KINDS[said]
 
 
-def empty_classifier(theirs: Theirs, config: ModelConfig, tensors: Mapping[str, Stored], row: HeadRow) -> Classifier:
+def empty_classifier(
+    source_config: Theirs, config: ModelConfig, tensors: Mapping[str, Stored], row: HeadRow
+) -> Classifier:
     """The head without its numbers. `tensors` are by the names that the family gives them. Raises CheckpointError."""
     out = tensors.get(f"{row.out}.weight")
     if out is None:
         raise CheckpointError(
-            f"{theirs.where} names {shown(classifies(theirs))}, but the weight files hold no tensor {row.out}.weight, from which its classes "
+            f"{source_config.where} names {shown(classifies(source_config))}, but the weight files hold no tensor {row.out}.weight, from which its classes "
             'are scored. To open the model without its classes, have "architectures" name its base, such as '
-            f"{classifies(theirs).removesuffix(SUFFIX)[:40]}Model."
+            f"{classifies(source_config).removesuffix(SUFFIX)[:40]}Model."
         )
-    if len(out.shape) != 2 or out.shape[1] != config.d_model or not 1 <= out.shape[0] <= MOST_CLASSES:
+    if len(out.shape) != 2 or out.shape[1] != config.d_model or not 1 <= out.shape[0] <= MAX_CLASSES:
         raise CheckpointError(
             f"{out.file}: the tensor {out.name} is {list(out.shape)}, but it must have a row of {config.d_model} numbers for each class, "
-            f"and from 1 to {MOST_CLASSES:,} classes."
+            f"and from 1 to {MAX_CLASSES:,} classes."
         )
-    shape = read_shape(theirs, row, out.shape[0], f"{row.out}.bias" in tensors)
+    shape = read_shape(source_config, row, out.shape[0], f"{row.out}.bias" in tensors)
     with torch.device("meta"):
         return Classifier(shape, config).eval()
 

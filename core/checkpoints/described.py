@@ -20,7 +20,7 @@ from .files import read_json
 from .loading import MOST_LAYERS, config_from, family_of, with_head
 from .own import MODEL_TYPE
 from .rotary import rope
-from .text_half import text_half
+from .text_half import text_backbone
 
 # quant_method of a quantization_config, and its bits -> the format that such weights are counted in
 QUANTIZED: dict[tuple[Any, int | None], str] = {
@@ -59,33 +59,37 @@ def described(values: Mapping[str, Any]) -> Described:
     CheckpointError for everything else that load() refuses by name.
     """
     is_own = values.get("model_type") == MODEL_TYPE
-    theirs = text_half(Theirs(values if is_own else overlaid(dict.fromkeys(UNCOUNTED), values)))
-    family = family_of(theirs, stored=False)
+    source_config = text_backbone(Theirs(values if is_own else overlaid(dict.fromkeys(UNCOUNTED), values)))
+    family = family_of(source_config, stored=False)
     try:
-        config = config_from(family, theirs)
+        config = config_from(family, source_config)
     except CheckpointError as refusal:
-        theirs = _unscaled(theirs)
+        source_config = _unscaled(source_config)
         try:
-            config = config_from(family, theirs)
+            config = config_from(family, source_config)
         except CheckpointError:  # not for its positions
             raise refusal from None
-    is_named = "architectures" in theirs or not config.writes  # a decoder without a named class has its head
+    is_named = "architectures" in source_config or not config.writes  # a decoder without a named class has its head
     if family.head is not None and is_named:
-        config = with_head(config, family, theirs, {})
+        config = with_head(config, family, source_config, {})
     n_layers = max(config.n_encoder_layers, config.n_decoder_layers)
     if n_layers > MOST_LAYERS:
         raise CheckpointError(f"config.json speaks of {n_layers:,} layers, and at most {MOST_LAYERS:,} are counted.")
-    stated = theirs.any("dtype", theirs.any("torch_dtype", None))
+    stated = source_config.any("dtype", source_config.any("torch_dtype", None))
     dtype = dtype_name(stated) if isinstance(stated, str) else None
-    return Described(config, dtype if dtype in BYTES else None, _quantized(theirs.any("quantization_config", None)))
+    return Described(
+        config, dtype if dtype in BYTES else None, _quantized(source_config.any("quantization_config", None))
+    )
 
 
-def _unscaled(theirs: Theirs) -> Theirs:
+def _unscaled(source_config: Theirs) -> Theirs:
     """Their config.json with the base of its rotary positions and without their scaling."""
-    base = rope(theirs).any("rope_theta", None)
+    base = rope(source_config).any("rope_theta", None)
     without: dict[str, Any] = {"rope_scaling": None, "rope_parameters": None}
     return Theirs(
-        overlaid(without if base is None else without | {"rope_theta": base}, theirs.values), theirs.where, theirs.whole
+        overlaid(without if base is None else without | {"rope_theta": base}, source_config.values),
+        source_config.where,
+        source_config.whole,
     )
 
 

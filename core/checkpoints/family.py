@@ -15,7 +15,7 @@ from ..model.config import ModelConfig
 Required: Any = object()  # stands for "no default": the key must be there
 
 # Nothing published comes near; a larger number is a damaged file, and would overflow further down.
-LARGEST_WHOLE = 2**31 - 1
+MAX_WHOLE = 2**31 - 1
 
 
 class Theirs:
@@ -47,9 +47,9 @@ class Theirs:
         value = self.any(key, default)
         if value is default:
             return value
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_WHOLE:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_WHOLE:
             raise CheckpointError(
-                f"{self.where}: {key} is {shown(value)}, but it must be a whole number from 0 to {LARGEST_WHOLE}."
+                f"{self.where}: {key} is {shown(value)}, but it must be a whole number from 0 to {MAX_WHOLE}."
             )
         return value
 
@@ -112,24 +112,24 @@ def in_halves(config: ModelConfig) -> list[int]:
     return [*range(0, turned, 2), *range(1, turned, 2), *range(turned, config.d_head)]
 
 
-def still_first(config: ModelConfig) -> list[int]:
+def nope_first(config: ModelConfig) -> list[int]:
     """Features of a head that keeps those which turn at its end (DeepSeek), whose pairs are neighbours: ours begin with them."""
     still = config.d_head - config.d_rotary
     return [*range(still, config.d_head, 2), *range(still + 1, config.d_head, 2), *range(still)]
 
 
-def still_first_in_halves(config: ModelConfig) -> list[int]:
+def nope_first_in_halves(config: ModelConfig) -> list[int]:
     """The same where pairs are halves apart (MiniCPM3)."""
     still = config.d_head - config.d_rotary
     return [*range(still, config.d_head), *range(still)]
 
 
-def turned_alone(config: ModelConfig) -> list[int]:
+def rotary_only(config: ModelConfig) -> list[int]:
     """Features that all turn, whose pairs are neighbours."""
     return [*range(0, config.d_rotary, 2), *range(1, config.d_rotary, 2)]
 
 
-def in_other_halves(config: ModelConfig) -> list[int]:
+def swap_halves(config: ModelConfig) -> list[int]:
     """Features of a head that turn the other way round (nanochat): the halves change places."""
     half = config.d_rotary // 2
     return [*range(half, config.d_rotary), *range(half), *range(config.d_rotary, config.d_head)]
@@ -148,7 +148,7 @@ class Source:
     by_head: bool = False  # the parts follow each other once for every head
     alternate: bool = False  # gpt-oss: a row of each part in turn
     order: Callable[[ModelConfig], Sequence[int]] | None = (
-        None  # of a head's features, as ours are in theirs: see `in_halves`
+        None  # of a head's features, as ours are in source_config: see `in_halves`
     )
     expert: int | None = None  # of a tensor that holds all experts: which one. Rows say 0, loading says the others
     times: Reader | None = None  # a factor that config.json states for all that this projection gives
@@ -162,7 +162,7 @@ class Family:
     """How one model_type's config.json and tensor names become ours.
 
     `fields` maps a field of ModelConfig to a reader of their config. `requires` maps one of their keys to the values that
-    we can honour; the first is what an absent key means. `weights` maps our modules to theirs, `{i}` the layer, `{e}` the expert and
+    we can honour; the first is what an absent key means. `weights` maps our modules to source_config, `{i}` the layer, `{e}` the expert and
     `{stack}` encoder or decoder (a decoder whose config.json says `is_causal: false` is built as an encoder); weight and bias follow, and a row that names a whole tensor comes first.
     """
 
@@ -179,13 +179,21 @@ class Family:
         default_factory=dict
     )  # values of absent keys, where the published class has its own
 
-    def completed(self, theirs: Theirs) -> Theirs:
+    def completed(self, source_config: Theirs) -> Theirs:
         """Their config.json with the defaults of the published class for absent keys. A null stays as it is."""
         more = dict(self.defaults)
         positions = more.pop("rope_parameters", None)
-        if positions is None or "rope_parameters" in theirs or "rope_scaling" in theirs:
-            return Theirs(overlaid(theirs.values, more), theirs.where, theirs.whole) if more else theirs
-        return Theirs(overlaid({"rope_parameters": positions}, theirs.values, more), theirs.where, theirs.whole)
+        if positions is None or "rope_parameters" in source_config or "rope_scaling" in source_config:
+            return (
+                Theirs(overlaid(source_config.values, more), source_config.where, source_config.whole)
+                if more
+                else source_config
+            )
+        return Theirs(
+            overlaid({"rope_parameters": positions}, source_config.values, more),
+            source_config.where,
+            source_config.whole,
+        )
 
 
 def overlaid(*values: Mapping[str, Any]) -> Mapping[str, Any]:

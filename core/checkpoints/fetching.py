@@ -30,7 +30,7 @@ from .catalog import ModelSpec
 from .family import Theirs
 from .files import WEIGHTS, Progress, read_json, shard_names, weight_file, weight_file_of
 from .loading import family_of
-from .text_half import text_half
+from .text_half import text_backbone
 from .unopened import (
     HUB_NAME,
     TOKENIZERS,
@@ -61,7 +61,7 @@ VOCABULARIES = (  # the first that is there is enough; some of the last are not 
 ADAPTER = (adapter.CONFIG, adapter.WEIGHTS)
 # The error of the client when a connection fails: of httpx2, httpx or requests, whichever it was made with
 HTTPError: type[Exception] = next(kind for kind in HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
-PATIENCE = 10.0  # seconds to wait for the Hub's first answer
+TIMEOUT_SECONDS = 10.0  # seconds to wait for the Hub's first answer
 
 
 def fetch(spec: ModelSpec, progress: Progress | None = None) -> Path:
@@ -93,7 +93,7 @@ def fetch_config(spec: ModelSpec) -> Path:
     Raises CheckpointError as fetch() does.
     """
     try:
-        return Path(hf_hub_download(spec.location, "config.json", revision=spec.revision, etag_timeout=PATIENCE))
+        return Path(hf_hub_download(spec.location, "config.json", revision=spec.revision, etag_timeout=TIMEOUT_SECONDS))
     except (HTTPError, OSError, HFValidationError) as error:
         if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
             sentence: str | None = (
@@ -112,13 +112,15 @@ class _Repository:
     """The files of a repository with their sizes. All that is fetched is of one commit, that of the first file."""
 
     def __init__(self, spec: ModelSpec):
-        info = HfApi().model_info(spec.location, revision=spec.revision, timeout=PATIENCE, files_metadata=True)
+        info = HfApi().model_info(spec.location, revision=spec.revision, timeout=TIMEOUT_SECONDS, files_metadata=True)
         self.name, self.commit = spec.location, spec.revision
         self.sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or ()}
         self.found = of_hub(spec.location, self.sizes, self.get)
 
     def get(self, name: str, bar: type | None = None) -> Path:
-        return Path(hf_hub_download(self.name, name, revision=self.commit, etag_timeout=PATIENCE, tqdm_class=bar))
+        return Path(
+            hf_hub_download(self.name, name, revision=self.commit, etag_timeout=TIMEOUT_SECONDS, tqdm_class=bar)
+        )
 
     def first(self, name: str) -> Path:
         """A file by the name of the revision, which the cache then knows when there is no connection."""
@@ -153,7 +155,7 @@ def _model(repository: _Repository, progress: Progress | None) -> Path:
         raise CheckpointError(without_config(found))
     config = repository.first("config.json")
     # Refused by name before gigabytes are on their way.
-    family_of(text_half(Theirs(read_json(config))), repository.name)
+    family_of(text_backbone(Theirs(read_json(config))), repository.name)
     repository.fetch([*present(SMALL, sizes), *vocabulary(sizes), *weights(found, repository.get)], progress)
     return config.parent
 

@@ -19,9 +19,9 @@ from .family import shown
 Progress = Callable[[str, int, int], None]  # file name, bytes so far and bytes in all, over all files of the model
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-LARGEST_JSON = 1 << 28  # tokenizer.json of a vocabulary with 256,000 words is 33 MB
+MAX_JSON = 1 << 28  # tokenizer.json of a vocabulary with 256,000 words is 33 MB
 SHARD = re.compile(r"[\w-][\w.-]*\.safetensors")
-POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
+POINTER, MAX_POINTER = b"version https://git-lfs.github.com/spec/", 1024
 WITH_LFS = (".safetensors", ".json", ".txt", ".model", ".bin", ".gguf")
 BY_COLUMNS = "by_columns"  # in the notes of a file of our own: the tensors that lie there column after column
 FLOATS = {"F64", "F32", "F16", "BF16"}
@@ -93,9 +93,9 @@ class Stored:
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file. Raises CheckpointError naming the file if there is none, or it says one key twice."""
     try:
-        if path.stat().st_size > LARGEST_JSON:
+        if path.stat().st_size > MAX_JSON:
             raise CheckpointError(
-                f"{path.name} is larger than {LARGEST_JSON >> 20} MB, which no published file of that name is."
+                f"{path.name} is larger than {MAX_JSON >> 20} MB, which no published file of that name is."
             )
         values = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_no_twins)
     except OSError as error:
@@ -174,7 +174,7 @@ def pointers(folder: Path) -> list[str]:
 
 
 def is_pointer(path: Path) -> bool:
-    if path.stat().st_size >= LARGEST_POINTER:
+    if path.stat().st_size >= MAX_POINTER:
         return False
     with path.open("rb") as file:
         return file.read(len(POINTER)) == POINTER

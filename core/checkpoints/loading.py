@@ -1,4 +1,4 @@
-"""A family's table, a config.json and stored tensors make a Transformer: each of our weights found, each of theirs accounted for."""
+"""A family's table, a config.json and stored tensors make a Transformer: each of our weights found, each of source_config accounted for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .family import Family, Source, Theirs, shown
 from .files import FLOATS, Stored
 from .own import HEADLIGHT, KEYS, check_known
 from .rounded import method_of
-from .tensor_names import PLACE, quantized, unread_kind, why_missing
+from .tensor_names import PLACE, explain_missing_names, quantized, unread_kind
 from .text_half import WHOLES
 
 OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms of files that came from TensorFlow
@@ -33,7 +33,7 @@ DISCRIMINATOR = "ElectraForPreTraining"  # its head tells tokens that were repla
 HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration", "MTModel")
 MOST_LAYERS = 1000  # each takes time to build even on the meta device
 SMALLER = "Try a smaller model, or the same one in bfloat16."
-LONGEST_TABLE = 1 << 20  # positions of a sinusoidal table, which no tensor in the file bounds
+MAX_SINUSOID_ROWS = 1 << 20  # positions of a sinusoidal table, which no tensor in the file bounds
 
 
 NO_ATTENTION = "It has no attention, so that there is nothing to show."
@@ -122,7 +122,7 @@ WHY_NOT = (
 )
 
 
-class Unfilled(TorchFunctionMode):
+class SkipInit(TorchFunctionMode):
     """Modules made inside it do not fill their parameters with random numbers, which takes seconds even where there is no memory."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -149,48 +149,48 @@ class _Missing(CheckpointError):
         self.ours, self.names = ours, names
 
 
-def family_of(theirs: Theirs, place: str = PLACE, *, stored: bool = True) -> Family:
+def family_of(source_config: Theirs, place: str = PLACE, *, stored: bool = True) -> Family:
     """Raises CheckpointError by name for a model_type that we do not have, and for quantized weights where they are `stored`.
 
     `place` is the folder or repository, for its sentence.
     """
-    name = theirs.any("model_type")
+    name = source_config.any("model_type")
     if name == HEADLIGHT.model_type:
-        check_known(theirs, KEYS)
+        check_known(source_config, KEYS)
         return HEADLIGHT
     if not isinstance(name, str) or name not in FAMILIES:
         supported = f"{', '.join(sorted(FAMILIES))}, and the text half of {', '.join(sorted(WHOLES))}"
         more = f" {WHY_NOT[name]}" if isinstance(name, str) and name in WHY_NOT else ""
         raise CheckpointError(
-            f"{theirs.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}."
+            f"{source_config.where}: the model type {shown(name)} is not supported.{more} Supported are {supported}."
         )
-    if stored and method_of(theirs) is None and (sentence := quantized(theirs.values, place)) is not None:
+    if stored and method_of(source_config) is None and (sentence := quantized(source_config.values, place)) is not None:
         raise CheckpointError(sentence)
     family = FAMILIES[name]
     for key, allowed in family.requires.items():
-        value = theirs.any(key, allowed[0])
+        value = source_config.any(key, allowed[0])
         if not any(value is a or (value == a and type(value) is type(a)) for a in allowed):
             raise CheckpointError(
-                f"{theirs.where}: {family.title} with {key}={shown(value)} is not supported; it must be {' or '.join(map(json.dumps, allowed))}."
+                f"{source_config.where}: {family.title} with {key}={shown(value)} is not supported; it must be {' or '.join(map(json.dumps, allowed))}."
             )
     return family
 
 
-def config_from(family: Family, theirs: Theirs) -> ModelConfig:
+def config_from(family: Family, source_config: Theirs) -> ModelConfig:
     """Our config, with the head that the family has when there is one. Raises CheckpointError."""
-    theirs = family.completed(theirs)
+    source_config = family.completed(source_config)
     try:
-        fields = {ours: read(theirs) for ours, read in family.fields.items()}
+        fields = {ours: read(source_config) for ours, read in family.fields.items()}
         head: dict[str, Any] = {} if family.head is None else {"head": family.head}
         return ModelConfig(**{**family.fixed, **fields, **head})
     except ConfigError as error:
-        raise CheckpointError(f"{theirs.where} describes a model that cannot be built: {error}.") from error
+        raise CheckpointError(f"{source_config.where} describes a model that cannot be built: {error}.") from error
     except (TypeError, OverflowError, ZeroDivisionError) as error:
-        raise CheckpointError(f"{theirs.where} holds numbers that do not make a model ({error}).") from error
+        raise CheckpointError(f"{source_config.where} holds numbers that do not make a model ({error}).") from error
 
 
 @dataclass(frozen=True)
-class Fitted:
+class AssemblyPlan:
     """A model without its numbers, and where each of them lies."""
 
     model: Transformer  # on the meta device
@@ -199,30 +199,30 @@ class Fitted:
     places: Mapping[str, Place]
 
 
-def fitted(theirs: Theirs, tensors: Mapping[str, Stored], place: str = PLACE) -> Fitted:
+def plan_assembly(source_config: Theirs, tensors: Mapping[str, Stored], place: str = PLACE) -> AssemblyPlan:
     """Their config.json and the shapes of their tensors held together. Nothing is allocated.
 
     Raises CheckpointError naming the key, or the tensor that is missing or of another shape.
     """
-    family = family_of(theirs, place)
-    theirs = family.completed(theirs)
+    family = family_of(source_config, place)
+    source_config = family.completed(source_config)
     available = without_prefix(family, tensors)
-    config = config_from(family, theirs)
-    if theirs.whole and "tie_word_embeddings" not in theirs:
+    config = config_from(family, source_config)
+    if source_config.whole and "tie_word_embeddings" not in source_config:
         config = replace(config, tied=not any(name in available for name in head_names(family)))
-    check_sizes(config, available, theirs.where)
+    check_sizes(config, available, source_config.where)
     if family.head is not None:
-        config = really_tied(with_head(config, family, theirs, available), family, available)
-    model = empty(config, theirs.where)
+        config = untie_if_different(with_head(config, family, source_config, available), family, available)
+    model = empty(config, source_config.where)
     try:
-        places = find_all(model, config, family, Held(available, place, theirs))
+        places = find_all(model, config, family, Held(available, place, source_config))
     except _Missing as error:
-        raise CheckpointError(why_not_there(error, theirs, family, tensors, place)) from error
-    return Fitted(model, config, family, places)
+        raise CheckpointError(explain_missing(error, source_config, family, tensors, place)) from error
+    return AssemblyPlan(model, config, family, places)
 
 
 def assemble(
-    theirs: Theirs,
+    source_config: Theirs,
     tensors: Mapping[str, Stored],
     device: torch.device,
     dtype: torch.dtype,
@@ -233,7 +233,7 @@ def assemble(
     Shapes are compared before anything is allocated, and each weight is held once. Raises CheckpointError naming the
     tensor that is missing, of another shape, or not finite, and TooLarge where the weights would not fit.
     """
-    fit = fitted(theirs, tensors, place)
+    fit = plan_assembly(source_config, tensors, place)
     model, config, family, places = fit.model, fit.config, fit.family, fit.places
     admit_weights(fit, device, dtype)
     state = {
@@ -260,11 +260,11 @@ def assemble_classifier(
 
     Raises CheckpointError for a tensor that is missing, of another shape or not finite, and for classes that do not fit.
     """
-    theirs, row = held.theirs, row_of(family, config)
-    if not classifies(theirs) or row is None:
+    source_config, row = held.source_config, row_of(family, config)
+    if not classifies(source_config) or row is None:
         return None
     held = replace(held, tensors=without_prefix(family, held.tensors))
-    model = empty_classifier(theirs, config, held.tensors, row)
+    model = empty_classifier(source_config, config, held.tensors, row)
     state, used = {}, set()
     for name, (names, source) in sources_of(model, row).items():
         shape = tuple(model.get_parameter(name).shape)
@@ -272,7 +272,7 @@ def assemble_classifier(
             found = find(name, names, source, shape, held)
         except _Missing as error:
             raise CheckpointError(
-                f"The weight files hold no tensor {names[0]}, which {classifies(theirs)[:80]} needs for its classes. They may be "
+                f"The weight files hold no tensor {names[0]}, which {classifies(source_config)[:80]} needs for its classes. They may be "
                 "incomplete, or belong to another config.json."
             ) from error
         state[name] = value_of(name, found, shape, config, device, format_of(model, name, dtype))
@@ -280,7 +280,7 @@ def assemble_classifier(
     return filled(model, state), frozenset(used)
 
 
-def admit_weights(fit: Fitted, device: torch.device, dtype: torch.dtype) -> None:
+def admit_weights(fit: AssemblyPlan, device: torch.device, dtype: torch.dtype) -> None:
     """Raises TooLarge where the weights would not fit, with both numbers."""
     sizes = [math.prod(shape_of(fit.model, name)) * dtype.itemsize for name in fit.places]
     # The largest of them once more, while it is cast or laid out again.
@@ -321,16 +321,16 @@ def check_sizes(config: ModelConfig, available: Mapping[str, Stored], where: str
             f"{where} speaks of {n_layers} layers, but the weight files hold only {len(available)} tensors "
             f"(and at most {MOST_LAYERS} layers are supported)."
         )
-    if config.position == "sinusoidal" and config.n_ctx > LONGEST_TABLE:
+    if config.position == "sinusoidal" and config.n_ctx > MAX_SINUSOID_ROWS:
         raise CheckpointError(
-            f"{where} asks for {config.n_ctx} sinusoidal positions; at most {LONGEST_TABLE} are supported."
+            f"{where} asks for {config.n_ctx} sinusoidal positions; at most {MAX_SINUSOID_ROWS} are supported."
         )
 
 
 def empty(config: ModelConfig, where: str = "config.json") -> Transformer:
     """The modules without memory for their parameters."""
     try:
-        with torch.device("meta"), Unfilled():
+        with torch.device("meta"), SkipInit():
             return Transformer(config).eval()
     except (RuntimeError, OverflowError) as error:  # sizes whose product no address can hold
         raise CheckpointError(
@@ -338,15 +338,17 @@ def empty(config: ModelConfig, where: str = "config.json") -> Transformer:
         ) from error
 
 
-def with_head(config: ModelConfig, family: Family, theirs: Theirs, available: Mapping[str, Stored]) -> ModelConfig:
+def with_head(
+    config: ModelConfig, family: Family, source_config: Theirs, available: Mapping[str, Stored]
+) -> ModelConfig:
     """Without its head if the files hold none and config.json names no class that has one."""
     if not config.n_decoder_layers and "n_encoder_layers" in family.fields and family.head == "lm":
         return replace(config, head="none")  # half of an encoder-decoder
-    if classifies(theirs) and row_of(family, config) is not None:
+    if classifies(source_config) and row_of(family, config) is not None:
         return replace(config, head="none")  # ModernBERT's has layers of the same names
     rows = [row for row in family.weights if row.startswith("head.")]
     held = any(module_held(name, available) for row in rows for name in modules_of(as_source(family.weights[row])))
-    classes = theirs.strings("architectures")
+    classes = source_config.strings("architectures")
     named = any(name.endswith(HEADED) and name != DISCRIMINATOR for name in classes)
     own = not config.tied or config.head == "mlm"  # else the token table is the head, and no tensor is missing
     other = any(not name.endswith((*HEADED, "Model")) for name in classes)  # a classifier
@@ -359,7 +361,7 @@ def module_held(name: str, available: Mapping[str, Stored]) -> bool:
     return name in available or f"{name}.weight" in available
 
 
-def really_tied(config: ModelConfig, family: Family, available: Mapping[str, Stored]) -> ModelConfig:
+def untie_if_different(config: ModelConfig, family: Family, available: Mapping[str, Stored]) -> ModelConfig:
     """Untied if the files hold an unembedding that differs from the token table, whatever config.json says."""
     if not config.tied or config.head == "none":
         return config
@@ -380,10 +382,10 @@ def head_name(family: Family, tensors: Mapping[str, Stored]) -> str | None:
     names: list[str] = []
     for row in ("head.unembed.weight", "decoder.embed.token.weight"):
         try:
-            theirs, source = names_of(row, family)
+            names_there, source = names_of(row, family)
         except KeyError:
             continue
-        names += [] if source.transpose or source.fused or source.plus_one else theirs
+        names += [] if source.transpose or source.fused or source.plus_one else names_there
     spelt = (name for each in names for name in (f"{family.prefix}{each}", each))
     return next((name for name in spelt if name in tensors), None)
 
@@ -426,11 +428,11 @@ class Held:
 
     tensors: Mapping[str, Stored]
     place: str
-    theirs: Theirs
+    source_config: Theirs
 
     @property
     def where(self) -> str:
-        return self.theirs.where
+        return self.source_config.where
 
 
 def find_all(model: Transformer, config: ModelConfig, family: Family, held: Held) -> dict[str, Place]:
@@ -457,7 +459,7 @@ def find(ours: str, names: list[str], source: Source, shape: tuple[int, ...], he
     if not found and source.zeros_if_absent:
         return Place(None, source)
     if source.times is not None:
-        source = replace(source, factor=source.times(held.theirs))
+        source = replace(source, factor=source.times(held.source_config))
     if not found:
         raise _Missing(ours, names)
     stored, twins = found[0], tuple(found[1:])
@@ -475,14 +477,16 @@ def find(ours: str, names: list[str], source: Source, shape: tuple[int, ...], he
     return Place(stored, source, twins)
 
 
-def why_not_there(error: _Missing, theirs: Theirs, family: Family, tensors: Mapping[str, Stored], place: str) -> str:
+def explain_missing(
+    error: _Missing, source_config: Theirs, family: Family, tensors: Mapping[str, Stored], place: str
+) -> str:
     """Why a tensor that the family needs is not there, as well as the files tell."""
-    if (why := why_missing(error.names, family.prefix, tensors, place)) is not None:
+    if (why := explain_missing_names(error.names, family.prefix, tensors, place)) is not None:
         return why
     text = (
         f"The weight files hold no tensor {' or '.join(error.names[:2])}, which {family.title} needs for {error.ours}. "
     )
-    halves = [name for name in theirs.strings("architectures") if name.endswith("ForCausalLM")]
+    halves = [name for name in source_config.strings("architectures") if name.endswith("ForCausalLM")]
     if halves and family.start_token:  # it has an encoder
         return f"{text}They are those of a {halves[0]}, the decoder of {family.title} alone, which is not supported. Open the whole model."
     return f"{text}They may be incomplete, or belong to another config.json."

@@ -27,7 +27,7 @@ FP8 = ("F8_E4M3", "F8_E5M2")
 PACKED_BITS = (2, 4, 8)  # those that divide 32: three bits are packed across words
 FOUR_BITS = "bitsandbytes to 4 bits"
 STATES = tuple(f"weight.quant_state.bitsandbytes__{kind}" for kind in ("nf4", "fp4"))
-LARGEST_STATE = 1 << 16  # bytes of the description that 4 bits come with
+MAX_STATE = 1 << 16  # bytes of the description that 4 bits come with
 MOST = 1 << 34  # numbers in a tensor; the largest that is published has 1 << 31
 
 
@@ -61,9 +61,9 @@ class Layer:
         return stored
 
 
-def method_of(theirs: Theirs) -> str | None:
+def method_of(source_config: Theirs) -> str | None:
     """The method of a quantization_config that is read here; None where there is none, or one of another kind."""
-    said = theirs.any("quantization_config", None)
+    said = source_config.any("quantization_config", None)
     if not isinstance(said, dict):
         return None
     method = said.get("quant_method") or (
@@ -88,15 +88,15 @@ def method_of(theirs: Theirs) -> str | None:
     )
 
 
-def in_full(theirs: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str, Stored], str]:
+def in_full(source_config: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str, Stored], str]:
     """The tensors with those that are rounded written out, and a sentence about it; as they are, and "", where none is.
 
     Raises CheckpointError naming a tensor that is missing or does not fit the others.
     """
-    method = method_of(theirs)
+    method = method_of(source_config)
     if method is None:
         return tensors, ""
-    said = theirs.inside("quantization_config")
+    said = source_config.inside("quantization_config")
     marks = {
         "gptq": "qweight",
         "awq": "qweight",
@@ -277,8 +277,8 @@ def _four(layer: Layer, said: Theirs) -> Stored:
 def _state(stored: Stored) -> Theirs:
     """The description of a weight of 4 bits: a JSON object, a byte in each number of the tensor."""
     where = f"{stored.file}: {stored.name}"
-    if stored.shape[0] > LARGEST_STATE:
-        raise CheckpointError(f"{where} is larger than {LARGEST_STATE >> 10} kB, which no published one is.")
+    if stored.shape[0] > MAX_STATE:
+        raise CheckpointError(f"{where} is larger than {MAX_STATE >> 10} kB, which no published one is.")
     try:
         values = json.loads(bytes(stored.read().tolist()))
     except (ValueError, RecursionError) as error:

@@ -18,8 +18,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from ..errors import CheckpointError
 
-LARGEST_FILE = 1 << 26  # the largest that is published, of 256,000 pieces, is 4 MB
-LONGEST_PIECE = 512  # letters; each is a place to cut it
+MAX_FILE = 1 << 26  # the largest that is published, of 256,000 pieces, is 4 MB
+MAX_PIECE_LENGTH = 512  # letters; each is a place to cut it
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6  # SentencePiece.Type
 TARGET = 7  # of our own: a piece that is written, and read in no text
 UNIGRAM, BPE = 1, 2  # TrainerSpec.ModelType
@@ -71,8 +71,8 @@ class NotWhole(ValueError):
 def read_sentencepiece(path: Path) -> SentencePieceModel:
     """Raises CheckpointError naming a file that is damaged or no SentencePiece model. Every length is held against the file."""
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise CheckpointError(f"{path.name} is larger than {LARGEST_FILE >> 20} MB, which no published one is.")
+        if path.stat().st_size > MAX_FILE:
+            raise CheckpointError(f"{path.name} is larger than {MAX_FILE >> 20} MB, which no published one is.")
         data = path.read_bytes()
     except OSError as error:
         raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error
@@ -280,7 +280,9 @@ def _hidden(i: int, piece: Piece) -> str:
 def _bpe(model: SentencePieceModel, pieces: tuple[Piece, ...], unk: int) -> models.Model:
     """Neighbours are merged into the piece with the best score (Sennrich et al. 2016, arXiv:1508.07909)."""
     ids = {_hidden(i, piece): i for i, piece in enumerate(pieces)}
-    merged = {piece.text: piece.score for piece in pieces if piece.type == NORMAL and len(piece.text) <= LONGEST_PIECE}
+    merged = {
+        piece.text: piece.score for piece in pieces if piece.type == NORMAL and len(piece.text) <= MAX_PIECE_LENGTH
+    }
     found: list[tuple[float, int, int, tuple[str, str]]] = []
     for text, score in merged.items():
         for cut in range(1, len(text)):

@@ -17,7 +17,7 @@ from .added_tokens import Stated, Token, add, read_stated
 from .files import read_json
 from .sentencepiece_file import (
     CONTROL,
-    LARGEST_FILE,
+    MAX_FILE,
     NEVER,
     NORMAL,
     SPACE,
@@ -399,8 +399,8 @@ def _ranked(path: Path, stated: Stated, model_type: str) -> Tokenizer | None:
 
 
 def _ranks(path: Path) -> dict[bytes, int]:
-    if path.stat().st_size > LARGEST_FILE:
-        raise CheckpointError(f"{path.name} is larger than {LARGEST_FILE >> 20} MB, which no published one is.")
+    if path.stat().st_size > MAX_FILE:
+        raise CheckpointError(f"{path.name} is larger than {MAX_FILE >> 20} MB, which no published one is.")
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if not line:

@@ -13,7 +13,7 @@ import torch
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from ..model.transformer import sinusoids_of
-from .bare_names import WRAPPERS, unwrapped
+from .bare_names import WRAPPERS, strip_wrappers
 from .files import FLOATS, SINGLE, Stored
 from .unopened import class_of, listed, quoted
 
@@ -195,7 +195,7 @@ def rounded(method: str, to: str, place: str, model_class: str) -> str:
     )
 
 
-def why_missing(wanted: Sequence[str], prefix: str, tensors: Mapping[str, Stored], place: str) -> str | None:
+def explain_missing_names(wanted: Sequence[str], prefix: str, tensors: Mapping[str, Stored], place: str) -> str | None:
     """Why the files have no tensor of a name that a family needs, where their other names tell. `prefix` is the family's own."""
     files = sorted({stored.file for stored in tensors.values()})
     if (method := quantizer_of(tensors.keys())) is not None:
@@ -206,7 +206,7 @@ def why_missing(wanted: Sequence[str], prefix: str, tensors: Mapping[str, Stored
             f"`model.merge_and_unload().save_pretrained({quoted(place)})`."
         )
     wraps = [part for part in WRAPPERS if any(part in name.split(".") for name in tensors)]
-    bare = {unwrapped(name, wraps) for name in tensors}
+    bare = {strip_wrappers(name, wraps) for name in tensors}
     full = tuple(sorted({*wanted, *(prefix + name for name in wanted)}, key=len, reverse=True))
     before = next(
         (b.removesuffix(name) for name in full for b in sorted(bare) if b == name or b.endswith(f".{name}")), None
@@ -216,7 +216,7 @@ def why_missing(wanted: Sequence[str], prefix: str, tensors: Mapping[str, Stored
     renamed = "k" if not wraps else f're.sub(r"\\b({"|".join(wraps)})\\.", "", k)'
     renamed += f".removeprefix({quoted(before)})" if before else ""
     whose = " and ".join(WRAPPERS[part] for part in wraps)
-    first = next(name for name in tensors if unwrapped(name, wraps).endswith(full))
+    first = next(name for name in tensors if strip_wrappers(name, wraps).endswith(full))
     why = f"have {listed([f'{part}.' for part in wraps])} in them, from {whose}" if wraps else f"begin with {before}"
     why += f", and begin with {before}" if wraps and before else ""
     return (

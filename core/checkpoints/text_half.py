@@ -93,24 +93,24 @@ PARTS = (  # of a whole: the part as a person calls it, and names of its tensors
 )
 
 
-def text_half(theirs: Theirs) -> Theirs:
+def text_backbone(source_config: Theirs) -> Theirs:
     """The config.json of the text half of a model that has one; of any other model, the same.
 
     A key that it leaves out has the default of its class. Raises CheckpointError where text_config is not an object.
     """
-    outer = theirs.any("model_type", None)
+    outer = source_config.any("model_type", None)
     if not isinstance(outer, str) or outer not in WHOLES:
-        return theirs
+        return source_config
     title, usual = WHOLES[outer]
-    inner = theirs.inside("text_config")
+    inner = source_config.inside("text_config")
     where = inner.where
     if not inner.values:  # Qwen2-VL's first files keep the text half's keys among the others
-        inner, where = Theirs({k: v for k, v in theirs.values.items() if k != "model_type"}), theirs.where
+        inner, where = Theirs({k: v for k, v in source_config.values.items() if k != "model_type"}), source_config.where
     kind = inner.str("model_type", usual)
     # Where the whole does not say whether its head is the token table, files show it, whatever the half says of itself.
     values = {k: v for k, v in inner.values.items() if k not in ("model_type", "tie_word_embeddings")}
-    inherited = {key: theirs.values[key] for key in OF_BOTH if key in theirs}
-    missing = {key: theirs.values[key] for key in IF_ABSENT if key in theirs and key not in inner}
+    inherited = {key: source_config.values[key] for key in OF_BOTH if key in source_config}
+    missing = {key: source_config.values[key] for key in IF_ABSENT if key in source_config and key not in inner}
     stated = {key: value for key, value in LEFT_OUT.get(kind, {}).items() if key not in values}
     if any(inner.inside(key).values for key in ("rope_parameters", "rope_scaling")):
         values |= {key: _one_position(values[key]) for key in ("rope_parameters", "rope_scaling") if key in inner}

@@ -17,7 +17,7 @@ from .family import shown
 from .files import INDEX, SHARD_OF, SINGLE, read_json
 
 DEEPEST = 3  # folders inside folders that are looked into: the Hub's cache keeps a model in snapshots/<commit>/
-MOST_NAMES = 4000  # files whose names are read, so that a home folder costs no time
+MAX_NAMES = 4000  # files whose names are read, so that a home folder costs no time
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 
 ADAPTERS = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin")
@@ -141,7 +141,7 @@ def of_folder(folder: Path, title: str) -> Contents:
                 names.append((inside / name).as_posix())
             elif name.lower().endswith(OF_A_MODEL):
                 broken.append((inside / name).as_posix())
-        if len(names) >= MOST_NAMES:
+        if len(names) >= MAX_NAMES:
             break
     return Contents(title, tuple(names), lambda name: read_json(folder / name), broken=tuple(broken))
 

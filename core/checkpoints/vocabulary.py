@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from ..errors import CheckpointError
 from ..model.text import is_tokenizer_fault
 from .added_tokens import Stated, add, read_stated
-from .files import LARGEST_JSON
+from .files import MAX_JSON
 from .sentencepiece_folder import from_sentencepiece
 
 BYTE_LEVEL = ("gpt2", "opt", "roberta", "bart")  # families whose vocab.json and merges.txt are all there is to know
@@ -62,9 +62,9 @@ def plain(tokenizer: Tokenizer) -> Tokenizer:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > LARGEST_JSON:
+        if path.stat().st_size > MAX_JSON:
             raise CheckpointError(
-                f"{path.name} is larger than {LARGEST_JSON >> 20} MB, which no published file of that name is."
+                f"{path.name} is larger than {MAX_JSON >> 20} MB, which no published file of that name is."
             )
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

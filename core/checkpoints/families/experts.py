@@ -11,11 +11,11 @@ from ..family import (
     Source,
     Theirs,
     flag,
+    nope_first,
+    nope_first_in_halves,
     number,
+    rotary_only,
     shown,
-    still_first,
-    still_first_in_halves,
-    turned_alone,
     whole,
 )
 from ..rotary import rope, rotary_fraction, rotary_scaling, unscaled
@@ -222,7 +222,7 @@ _DEEPSEEK = (
     }
 )
 _DEEPSEEK_WEIGHTS = (
-    _NO_ATTENTION | latent_rows(turned_alone, still_first) | _QWEN_EXPERTS | shared("layers.{i}.mlp.shared_experts")
+    _NO_ATTENTION | latent_rows(rotary_only, nope_first) | _QWEN_EXPERTS | shared("layers.{i}.mlp.shared_experts")
 )
 _LIMITED = "group_limited_greedy"
 
@@ -278,7 +278,7 @@ MINICPM3 = Family(
     requires=NO_BIAS,
     weights=_NO_ATTENTION
     | {row: Source(source, times=_depth) for row, source in LLAMA_WEIGHTS.items() if row.endswith((".o", ".down"))}
-    | latent_rows(None, still_first_in_halves),
+    | latent_rows(None, nope_first_in_halves),
 )
 
 

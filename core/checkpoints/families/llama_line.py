@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ...errors import CheckpointError
-from ..family import Family, Reader, Source, Theirs, activation, flag, in_halves, in_other_halves, number, shown, whole
+from ..family import Family, Reader, Source, Theirs, activation, flag, in_halves, number, shown, swap_halves, whole
 from ..rotary import rope, rotary_base, rotary_fraction, unscaled
 from .decoders import GATE_UP, LLAMA_FIELDS, LLAMA_FIXED, LLAMA_WEIGHTS, QK_NORM, sliding, window_of
 
@@ -381,10 +381,7 @@ NANOCHAT = Family(
         "qk_norm_place": "turned",
     },
     weights=without(LLAMA_WEIGHTS, *BEFORE, "{stack}.norm", UNGATED)
-    | {
-        f"{LAYER}.attn.{part}": Source(f"layers.{{i}}.self_attn.{part}_proj", order=in_other_halves)
-        for part in ("q", "k")
-    }
+    | {f"{LAYER}.attn.{part}": Source(f"layers.{{i}}.self_attn.{part}_proj", order=swap_halves) for part in ("q", "k")}
     | {f"{LAYER}.mlp.up": "layers.{i}.mlp.fc1", f"{LAYER}.mlp.down": "layers.{i}.mlp.fc2"},
 )
 APERTUS = Family(

@@ -343,7 +343,7 @@ def _t5(m: Metadata) -> dict[str, Any]:
     }
 
 
-def _turned_over(m: Metadata) -> Change:
+def _transposed(m: Metadata) -> Change:
     """GPT-2's own files keep weights [in, out]."""
     return lambda weight: weight.t()
 
@@ -354,7 +354,7 @@ def _by_head(m: Metadata) -> Change:
     return lambda rows: rows.unflatten(0, (3, heads, -1)).transpose(0, 1).flatten(0, 2)
 
 
-def _less_one(weight: Tensor) -> Tensor:
+def _minus_one(weight: Tensor) -> Tensor:
     """Gemma's files keep a norm's distance from one, llama.cpp's the norm."""
     return weight - 1
 
@@ -366,10 +366,10 @@ ARCHITECTURES: dict[str, Architecture] = {
         LLAMA,
         Architecture("qwen2", "qwen2", _qwen2),
         Architecture("qwen3", "qwen3", _qwen3),
-        Architecture("gemma2", "gemma2", _gemma2, every_norm=_less_one),
-        Architecture("gemma3", "gemma3_text", _gemma3, every_norm=_less_one),
+        Architecture("gemma2", "gemma2", _gemma2, every_norm=_minus_one),
+        Architecture("gemma3", "gemma3_text", _gemma3, every_norm=_minus_one),
         Architecture("phi3", "phi3", _phi3),
-        Architecture("gpt2", "gpt2", _gpt2, {f"blk.{name}.weight": _turned_over for name in GPT2_WEIGHTS}),
+        Architecture("gpt2", "gpt2", _gpt2, {f"blk.{name}.weight": _transposed for name in GPT2_WEIGHTS}),
         Architecture(
             "gptneox", "gpt_neox", _gpt_neox, dict.fromkeys(("blk.attn_qkv.weight", "blk.attn_qkv.bias"), _by_head)
         ),

@@ -32,17 +32,17 @@ if TYPE_CHECKING:  # which imports the gguf package
     from .model import GgufModel
 
 PLACE = "HEADLIGHT_CACHE"  # names another folder; "off": none
-MOST_BYTES = 20 << 30  # of all models together
-SPARE = 1 << 30  # bytes of the disk that are left to others
-FORM = 3  # counts up when the same file would be unpacked otherwise
+MAX_BYTES = 20 << 30  # of all models together
+SPARE_BYTES = 1 << 30  # bytes of the disk that are left to others
+FORMAT_VERSION = 3  # counts up when the same file would be unpacked otherwise
 PART = "part-"  # what is being written
 DIGESTS = "digests"  # files whose names are those of files that did not change, with their digest
-MOST_DIGESTS = 1000
-ABANDONED = 24 * 3600.0  # seconds after which what is being written was left by a process that ended
-SETTLED = 2.0  # seconds after which a file that changes has another time of its last change, on any file system
+MAX_DIGESTS = 1000
+ABANDONED_SECONDS = 24 * 3600.0  # seconds after which what is being written was left by a process that ended
+STABLE_SECONDS = 2.0  # seconds after which a file that changes has another time of its last change, on any file system
 NOTES = "gguf.json"
 UNPACKED, READ = "{name} is unpacked, once", "{name} is read through"  # what progress is told
-AT_A_TIME = 1 << 22  # bytes of a file that its digest is computed over in one go
+BLOCK_BYTES = 1 << 22  # bytes of a file that its digest is computed over in one go
 
 log = logging.getLogger("headlight")
 
@@ -69,7 +69,7 @@ def find(digest: str) -> Path | None:
     base = place()
     if base is None:
         return None
-    folder = base / f"{digest}-{FORM}"
+    folder = base / f"{digest}-{FORMAT_VERSION}"
     try:
         with safe_open(folder / SINGLE, framework="pt"):  # whole, as its header says
             pass
@@ -99,7 +99,7 @@ def keep(digest: str, model: GgufModel, progress: Progress = lambda *_: None) ->
             return None
         part = Path(tempfile.mkdtemp(prefix=PART, dir=base))
         _write(part, model, progress)
-        folder = base / f"{digest}-{FORM}"
+        folder = base / f"{digest}-{FORMAT_VERSION}"
         try:
             os.rename(part, folder)
         except OSError:
@@ -186,14 +186,14 @@ def _room(base: Path, needed: int) -> bool:
         except OSError:  # another process took it away, or it is none of ours
             continue
         if folder.name.startswith(PART):
-            if now - used > ABANDONED:
+            if now - used > ABANDONED_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
         elif folder.name != DIGESTS:
             kept.append((used, size, folder))
     kept.sort(reverse=True)
     total = sum(size for _, size, _ in kept)
-    while needed <= MOST_BYTES:
-        if total + needed <= MOST_BYTES and shutil.disk_usage(base).free >= needed + SPARE:
+    while needed <= MAX_BYTES:
+        if total + needed <= MAX_BYTES and shutil.disk_usage(base).free >= needed + SPARE_BYTES:
             return True
         if not kept:
             return False
@@ -228,14 +228,14 @@ def _digest(path: Path, progress: Progress) -> str:
         digest = _sha256(path, stat.st_size, progress)
     except OSError as error:
         raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error
-    settled = time.time() - max(stat.st_mtime, stat.st_ctime) > SETTLED
+    settled = time.time() - max(stat.st_mtime, stat.st_ctime) > STABLE_SECONDS
     if known is not None and settled:
         _remember(known, digest)
     return digest
 
 
 def _sha256(path: Path, size: int, progress: Progress) -> str:
-    digest, part = hashlib.sha256(), memoryview(bytearray(AT_A_TIME))
+    digest, part = hashlib.sha256(), memoryview(bytearray(BLOCK_BYTES))
     done = 0
     with path.open("rb", buffering=0) as file:
         while n := file.readinto(part):
@@ -258,7 +258,7 @@ def _remember(known: Path, digest: str) -> None:
     try:
         known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         others = sorted(known.parent.iterdir(), key=lambda path: path.stat().st_mtime)
-        for old in others[: max(0, len(others) + 1 - MOST_DIGESTS)]:
+        for old in others[: max(0, len(others) + 1 - MAX_DIGESTS)]:
             old.unlink(missing_ok=True)
         part = known.with_name(f"{known.name}.{os.getpid()}")
         part.write_text(digest, "ascii")

@@ -24,17 +24,17 @@ from ..family import shown
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MOST_KEYS = 1 << 16
-MOST_TENSORS = 1 << 17
-MOST_STRINGS = 1 << 21  # of all lists together: the largest vocabularies with their merges have 800,000
-LONGEST_KEY = 65_535  # bytes, as the format says
-LONGEST_NAME = 64  # bytes of a tensor's name, as the format says
-LONGEST_STRING = 1 << 26  # bytes: a chat template or a whole tokenizer.json
-LONGEST_LIST = 1 << 27  # bytes of a list of numbers
-MOST_DIMS = 4
+MAX_KEYS = 1 << 16
+MAX_TENSORS = 1 << 17
+MAX_STRINGS = 1 << 21  # of all lists together: the largest vocabularies with their merges have 800,000
+MAX_KEY_BYTES = 65_535  # bytes, as the format says
+MAX_NAME_BYTES = 64  # bytes of a tensor's name, as the format says
+MAX_STRING_BYTES = 1 << 26  # bytes: a chat template or a whole tokenizer.json
+MAX_LIST_BYTES = 1 << 27  # bytes of a list of numbers
+MAX_DIMS = 4
 KEY_OF_ALIGNMENT, ALIGNMENT, ALIGNMENTS = "general.alignment", 32, (8, 1 << 16)
-SMALLEST_KEY = 8 + 4 + 1  # bytes that each entry takes at least
-SMALLEST_TENSOR = 8 + 4 + 8 + 4 + 8
+MIN_KEY_BYTES = 8 + 4 + 1  # bytes that each entry takes at least
+MIN_TENSOR_BYTES = 8 + 4 + 8 + 4 + 8
 
 STRING, ARRAY = 8, 9
 # Type number -> how numpy spells it.
@@ -116,7 +116,7 @@ class _Walk:
     def __init__(self, path: Path, data: mmap.mmap):
         self.path, self.name, self.data, self.size = path, path.name, data, len(data)
         self.at = 0
-        self.strings_left = MOST_STRINGS
+        self.strings_left = MAX_STRINGS
         self.list_ends: dict[int, int] = {}
 
     def wrong(self, what: str) -> CheckpointError:
@@ -138,7 +138,7 @@ class _Walk:
     def u64(self, what: str) -> int:
         return U64.unpack_from(self.data, self.take(8, what))[0]
 
-    def string(self, what: str, longest: int = LONGEST_STRING) -> str:
+    def string(self, what: str, longest: int = MAX_STRING_BYTES) -> str:
         length = self.u64(f"the length of {what}")
         if length > longest:
             raise self.wrong(f"{what} claims {length:,} bytes, and at most {longest:,} are read.")
@@ -163,8 +163,8 @@ class _Walk:
                 + ("Convert the model again with a newer llama.cpp." if version < 2 else "Choose an older file of it.")
             )
         n_tensors, n_keys = self.u64("the number of tensors"), self.u64("the number of keys")
-        self.check_count("tensors", n_tensors, MOST_TENSORS, SMALLEST_TENSOR)
-        self.check_count("keys", n_keys, MOST_KEYS, SMALLEST_KEY)
+        self.check_count("tensors", n_tensors, MAX_TENSORS, MIN_TENSOR_BYTES)
+        self.check_count("keys", n_keys, MAX_KEYS, MIN_KEY_BYTES)
         values = self.metadata(n_keys)
         alignment = self.alignment(values)
         infos = [self.info() for _ in range(n_tensors)]
@@ -183,7 +183,7 @@ class _Walk:
     def metadata(self, n_keys: int) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for number in range(n_keys):
-            key = self.string(f"key {number + 1} of the metadata", LONGEST_KEY)
+            key = self.string(f"key {number + 1} of the metadata", MAX_KEY_BYTES)
             if key in values or key in RESERVED:
                 raise self.wrong(f"the metadata have {shown(key)} twice.")
             kind = self.u32(f"the type of {shown(key)}")
@@ -206,8 +206,8 @@ class _Walk:
             raise self.wrong(f"{key} has the type {kind}, which the format does not know.")
         spelt = np.dtype(NUMBERS[kind])
         n_bytes = count * spelt.itemsize
-        if n_bytes > LONGEST_LIST:
-            raise self.wrong(f"{key} claims {count:,} numbers, and at most {LONGEST_LIST:,} bytes of them are read.")
+        if n_bytes > MAX_LIST_BYTES:
+            raise self.wrong(f"{key} claims {count:,} numbers, and at most {MAX_LIST_BYTES:,} bytes of them are read.")
         start = self.take(n_bytes, key)
         raw = self.data[start : start + n_bytes]
         if kind == 7:
@@ -224,7 +224,7 @@ class _Walk:
         else:
             if count > self.strings_left:
                 raise self.wrong(
-                    f"{key} claims {count:,} texts, and at most {MOST_STRINGS:,} of them are read in a whole file."
+                    f"{key} claims {count:,} texts, and at most {MAX_STRINGS:,} of them are read in a whole file."
                 )
             if count * 8 > self.size - self.at:
                 raise self.wrong(f"{key} claims {count:,} texts, which take more bytes than there are after it.")
@@ -241,11 +241,11 @@ class _Walk:
         return value
 
     def info(self) -> tuple[str, tuple[int, ...], int, int]:
-        name = self.string("the name of a tensor", LONGEST_NAME)
+        name = self.string("the name of a tensor", MAX_NAME_BYTES)
         what = f"the tensor {shown(name)}"
         n_dims = self.u32(f"the number of dimensions of {what}")
-        if not 1 <= n_dims <= MOST_DIMS:
-            raise self.wrong(f"{what} has {n_dims:,} dimensions, but it must have 1 to {MOST_DIMS}.")
+        if not 1 <= n_dims <= MAX_DIMS:
+            raise self.wrong(f"{what} has {n_dims:,} dimensions, but it must have 1 to {MAX_DIMS}.")
         dims = tuple(self.u64(f"a dimension of {what}") for _ in range(n_dims))
         if 0 in dims:
             raise self.wrong(f"{what} has the dimensions {list(dims)}, and one of them is 0.")

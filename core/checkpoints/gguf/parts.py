@@ -9,7 +9,7 @@ from ...errors import CheckpointError
 
 SUFFIX = ".gguf"
 PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<total>\d{5})\.gguf")
-MOST_PARTS = 1000
+MAX_PARTS = 1000
 BESIDE = re.compile(
     r"(mmproj|imatrix|ggml-vocab)[-_.].*|.*[-_.](mmproj|imatrix|lora)([-_.].*)?\.gguf", re.IGNORECASE
 )  # no models
@@ -21,9 +21,9 @@ def parts_of(path: Path) -> list[Path]:
     if match is None:
         return [path]
     total = int(match["total"])
-    if not 1 <= int(match["number"]) <= total <= MOST_PARTS:
+    if not 1 <= int(match["number"]) <= total <= MAX_PARTS:
         raise CheckpointError(
-            f"{path.name} is no part of a split model: parts are numbered from 1 to at most {MOST_PARTS}."
+            f"{path.name} is no part of a split model: parts are numbered from 1 to at most {MAX_PARTS}."
         )
     parts = [path.with_name(f"{match['stem']}-{n:05}-of-{total:05}{SUFFIX}") for n in range(1, total + 1)]
     if missing := [part.name for part in parts if not part.is_file()]:

@@ -16,7 +16,7 @@ from .pre_tokenizers import RULES, Rules
 
 UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 2, 3, 4, 5, 6  # of tokenizer.ggml.token_type; 1 is a plain piece
 SPACE = "▁"
-LONGEST_PIECE = 512  # letters; no published piece that is merged comes near, and each letter is a place to cut it
+MAX_PIECE_LENGTH = 512  # letters; no published piece that is merged comes near, and each letter is a place to cut it
 NO_TEXT = "so it reads token numbers only: ids=[...]."
 
 
@@ -220,7 +220,7 @@ def _merges_of(vocabulary: Vocabulary) -> list[tuple[str, str]]:
     ids, hidden = vocabulary.ids, {*vocabulary.of_type(UNKNOWN, CONTROL, UNUSED, BYTE)}
     found: list[tuple[float, int, int, tuple[str, str]]] = []
     for i, token in enumerate(vocabulary.tokens):
-        if i in hidden or len(token) > LONGEST_PIECE:
+        if i in hidden or len(token) > MAX_PIECE_LENGTH:
             continue
         for cut in range(1, len(token)):
             left, right = token[:cut], token[cut:]
