@@ -44,7 +44,15 @@ from .files import (
 )
 from .generation import next_token_rule
 from .gguf import cache
-from .loading import Held, admit_weights, assemble, assemble_classifier, family_of, plan_assembly, without_prefix
+from .loading import (
+    TensorSource,
+    admit_weights,
+    assemble,
+    assemble_classifier,
+    family_of,
+    plan_assembly,
+    without_prefix,
+)
 from .notices import notices_of, without_tokenizer
 from .own import MODEL_TYPE, save_model
 from .rounded import in_full
@@ -517,7 +525,7 @@ def load_gguf(
 def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
     source_config, tokenizer = parts.source_config, parts.tokenizer
     model, family, unused = assemble(source_config, parts.tensors, device, dtype, parts.found.title)
-    held = Held(parts.tensors, parts.found.title, source_config)
+    held = TensorSource(parts.tensors, parts.found.title, source_config)
     head = assemble_classifier(family, model.config, held, device, dtype)
     classifier, used = head or (None, frozenset())
     unused = tuple(name for name in unused if name not in used)

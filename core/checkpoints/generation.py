@@ -1,4 +1,4 @@
-"""The tokens that the author of a checkpoint lets it write: generation_config.json, or config.json in older repositories."""
+"""Rules for generated tokens, from generation_config.json, or from config.json in older repositories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..model.config import ModelConfig
 from ..model.next_tokens import NextTokenRule
 from .family import Theirs, shown
 
-# They change scores without forbidding or forcing anything, or depend on more than the text so far. With this value: nothing.
+# Unsupported keys -> their neutral value. They change scores, or depend on more than the text so far.
 NOT_APPLIED: dict[str, Any] = {
     "repetition_penalty": 1.0,
     "encoder_repetition_penalty": 1.0,
@@ -22,15 +22,15 @@ NOT_APPLIED: dict[str, Any] = {
 
 
 def _tokens(c: Theirs, key: str) -> tuple[int, ...]:
-    """One token, or a list of them; () when absent. Raises CheckpointError for anything else."""
+    """One token or a list of tokens; () if absent. Raises CheckpointError for other values."""
     value = c.any(key, None)
     return () if value is None else _whole(c, key, value if isinstance(value, list) else [value])
 
 
 def next_token_rule(c: Theirs, config: ModelConfig, end_ids: tuple[int, ...]) -> tuple[NextTokenRule, tuple[str, ...]]:
-    """The rule, and a sentence for each thing that is asked for and not done. Raises CheckpointError naming the key.
+    """The rule, and a notice for each unsupported setting. Raises CheckpointError naming the key.
 
-    Tokens beyond the vocabulary cannot be written anyway and are left out.
+    Tokens outside of the vocabulary are ignored.
     """
     if not config.writes:
         return NextTokenRule(), ()
@@ -39,41 +39,44 @@ def next_token_rule(c: Theirs, config: ModelConfig, end_ids: tuple[int, ...]) ->
     def known(key: str) -> tuple[int, ...]:
         return tuple(i for i in _tokens(c, key) if i < size)
 
-    words = c.any("bad_words_ids", [])
-    if not isinstance(words, list) or not all(isinstance(word, list) and word for word in words):
-        raise CheckpointError(f"{c.where}: bad_words_ids is {shown(words)}, but it must be a list of lists of tokens.")
-    runs = [_whole(c, "bad_words_ids", word) for word in words]
-    runs = [run for run in runs if max(run) < size]
-    # A text could never end if its end were a bad word, so published code leaves that out.
-    alone = [run[0] for run in runs if len(run) == 1 and run[0] not in end_ids]
-    first, last = known("forced_bos_token_id"), known("forced_eos_token_id")
+    first = known("forced_bos_token_id")
     if len(first) > 1:
         raise CheckpointError(f"{c.where}: forced_bos_token_id is {shown(list(first))}, but it must be one token.")
-    fewest_new = c.int("min_new_tokens", 0)
-    never = tuple(dict.fromkeys((*alone, *known("suppress_tokens"))))
+    runs = [run for run in _bad_words(c) if max(run) < size]
+    # An end token cannot be a bad word, or texts would never end; published code ignores it as well.
+    singles = [run[0] for run in runs if len(run) == 1 and run[0] not in end_ids]
+    never = tuple(dict.fromkeys((*singles, *known("suppress_tokens"))))
     if len(never) >= size:
         raise CheckpointError(f"{c.where} forbids every token of the vocabulary, so that nothing can be written.")
+    fewest_new = c.int("min_new_tokens", 0)
     rule = NextTokenRule(
         never=never,
         never_after=tuple(dict.fromkeys(run for run in runs if len(run) > 1)),
         never_first=known("begin_suppress_tokens"),
         first=first[0] if first else None,
-        last=last,
+        last=known("forced_eos_token_id"),
         fewest=0 if fewest_new else c.int("min_length", 0),
         fewest_new=fewest_new,
         no_repeat=c.int("no_repeat_ngram_size", 0),
         end_ids=end_ids,
     )
-    told = tuple(
+    notices = tuple(
         f"{c.where} asks for {key}={shown(c.values[key])}, which is not applied when this model writes."
-        for key, nothing in NOT_APPLIED.items()
-        if key in c and c.values[key] != nothing
+        for key, neutral in NOT_APPLIED.items()
+        if key in c and c.values[key] != neutral
     )
-    return rule, told
+    return rule, notices
+
+
+def _bad_words(c: Theirs) -> list[tuple[int, ...]]:
+    words = c.any("bad_words_ids", [])
+    if not isinstance(words, list) or not all(isinstance(word, list) and word for word in words):
+        raise CheckpointError(f"{c.where}: bad_words_ids is {shown(words)}, but it must be a list of lists of tokens.")
+    return [_whole(c, "bad_words_ids", word) for word in words]
 
 
 def generation_values(rule: NextTokenRule) -> dict[str, Any]:
-    """The contents of a generation_config.json from which next_token_rule() reads this rule again."""
+    """Contents of a generation_config.json from which next_token_rule() reads this rule."""
     lists = {
         "bad_words_ids": [list(run) for run in rule.never_after],
         "suppress_tokens": list(rule.never),
