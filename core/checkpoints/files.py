@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -213,3 +214,11 @@ def class_of(config: Mapping[str, Any]) -> str:
     named = config.get("architectures")
     first = named[0] if isinstance(named, list) and named else None
     return first if isinstance(first, str) and re.fullmatch(r"[A-Z]\w{2,60}", first, re.ASCII) else "AutoModel"
+
+
+def sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error

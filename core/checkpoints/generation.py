@@ -1,13 +1,15 @@
-"""Rules for generated tokens, from generation_config.json, or from config.json in older repositories."""
+"""Special tokens, and rules for generated tokens, from generation_config.json, or from config.json in older repositories."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tokenizers import Tokenizer
+
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from ..model.next_tokens import NextTokenRule
-from .family import Theirs, shown
+from .family import Family, Theirs, shown
 
 # Unsupported keys -> their neutral value. They change scores, or depend on more than the text so far.
 NOT_APPLIED: dict[str, Any] = {
@@ -97,3 +99,51 @@ def _whole(c: Theirs, key: str, values: list[Any]) -> tuple[int, ...]:
     if not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values):
         raise CheckpointError(f"{c.where}: {key} is {shown(c.values[key])}, but tokens are whole numbers from 0.")
     return tuple(values)
+
+
+def special_ids(
+    source_config: Theirs, generation: Theirs | None, family: Family, config: ModelConfig, tokenizer: Tokenizer | None
+) -> dict[str, Any]:
+    """pad_id, has_pad, start_id and end_ids of a model. Padding is masked, so a model without a padding token uses its end token, or 0."""
+
+    def all_stated(place: Theirs | None, key: str) -> list[int]:
+        value = None if place is None else place.any(key, None)
+        values = value if isinstance(value, list) else [value]  # Llama 3 has several end tokens
+        whole = [v for v in values if isinstance(v, int) and not isinstance(v, bool)]
+        return [v for v in whole if 0 <= v < config.vocab_size]
+
+    def stated(key: str) -> int | None:
+        return next(iter(all_stated(source_config, key) + all_stated(generation, key)), None)
+
+    named = [tokenizer.token_to_id(name) for name in ("[PAD]", "<pad>")] if tokenizer is not None else []
+    end = stated("eos_token_id")
+    # generation_config.json takes precedence.
+    ends = all_stated(generation, "eos_token_id") or all_stated(source_config, "eos_token_id")
+    # If positions skip the padding token, no other token may be used as padding.
+    own = [config.uncounted_id, stated("pad_token_id"), *named]
+    pad_id = next(i for i in (*own, end, 0) if i is not None and i < config.vocab_size)
+    start = None
+    if config.kind == "encoder-decoder":
+        start = stated("decoder_start_token_id")
+        start = end if start is None and family.start_token == "eos" else start
+        start = pad_id if start is None else start
+    return {
+        "pad_id": pad_id,
+        "has_pad": pad_id in own,
+        "start_id": start,
+        "end_ids": tuple(dict.fromkeys(ends)),
+    }
+
+
+def custom_code_notices(source_config: Theirs, family: Family) -> tuple[str, ...]:
+    """Notice about custom code of a repository (auto_map), which is never run."""
+    classes = source_config.inside("auto_map").values
+    names = sorted(
+        {str(name) for value in classes.values() for name in (value if isinstance(value, list) else [value])}
+    )
+    if not names:
+        return ()
+    return (
+        f"The repository brings code of its own ({shown(', '.join(names))}, in auto_map of config.json). It is not run: this is "
+        f"{family.title} as published, and where that code does otherwise its numbers are others.",
+    )

@@ -1,4 +1,4 @@
-"""A tokenizer from the files beside a checkpoint: tokenizer.json, or the vocab.txt or vocab.json with merges.txt of older ones."""
+"""Reads the tokenizer of a folder: tokenizer.json, or vocab.txt, or vocab.json with merges.txt, or a SentencePiece model."""
 
 from __future__ import annotations
 
@@ -13,26 +13,18 @@ from .added_tokens import Stated, add, read_stated
 from .files import MAX_JSON
 from .sentencepiece_folder import from_sentencepiece
 
-BYTE_LEVEL = ("gpt2", "opt", "roberta", "bart")  # families whose vocab.json and merges.txt are all there is to know
-NAMED = {  # by family: the tokens that have a role where the files do not say
+BYTE_LEVEL = ("gpt2", "opt", "roberta", "bart")  # families fully defined by vocab.json and merges.txt
+NAMED = {  # default tokens of a family by role
     "gpt2": dict.fromkeys(("bos", "eos", "unk"), "<|endoftext|>"),
     "opt": {"bos": "</s>", "eos": "</s>", "unk": "<unk>", "pad": "<pad>"},
-    "roberta": {
-        "bos": "<s>",
-        "eos": "</s>",
-        "unk": "<unk>",
-        "sep": "</s>",
-        "pad": "<pad>",
-        "cls": "<s>",
-        "mask": "<mask>",
-    },
+    "roberta": dict(bos="<s>", eos="</s>", unk="<unk>", sep="</s>", pad="<pad>", cls="<s>", mask="<mask>"),
 }
 
 
 def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
-    """The tokenizer, set to read whole texts; None when the files are of a kind that is not read, or absent.
+    """The tokenizer, without truncation; None if the files are missing or of an unsupported kind.
 
-    Raises CheckpointError naming the file if it is there but damaged.
+    Raises CheckpointError naming a damaged file.
     """
     if (folder / "tokenizer.json").is_file():
         return _built("tokenizer.json", lambda: Tokenizer.from_str(_text(folder / "tokenizer.json")))
@@ -54,7 +46,7 @@ def _built(what: str, make: Callable[[], Tokenizer]) -> Tokenizer:
 
 
 def plain(tokenizer: Tokenizer) -> Tokenizer:
-    """Without the truncation and padding that a file may switch on: texts are read whole, and a shared tokenizer is never set again."""
+    """Switch off truncation and padding once, because a shared tokenizer must not be changed later."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -72,7 +64,7 @@ def _text(path: Path) -> str:
 
 
 def wordpiece(folder: Path, stated: Stated) -> Tokenizer:
-    """BERT's, from one piece a line (Devlin et al. 2018, §3; Schuster & Nakajima 2012)."""
+    """BERT's tokenizer, from one piece per line (Devlin et al. 2018, §3; Schuster & Nakajima 2012)."""
     vocab = {line.rstrip("\r\n"): i for i, line in enumerate(_text(folder / "vocab.txt").rstrip("\n").split("\n"))}
     named = stated.named_or({role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")})
     needed = {role: str(named[role] or f"[{role.upper()}]") for role in ("unk", "cls", "sep")}
@@ -100,9 +92,9 @@ def wordpiece(folder: Path, stated: Stated) -> Tokenizer:
 
 
 def byte_level(folder: Path, stated: Stated, model_type: str) -> Tokenizer:
-    """GPT-2's, which reads bytes and so knows no unknown piece (Radford et al. 2019, §2.2), with the family's marks around a text.
+    """GPT-2's byte-level tokenizer (Radford et al. 2019, §2.2), with the family's special tokens around a text.
 
-    What the files do not say is as in transformers; of OPT, as in its published files, since transformers takes it for a GPT-2.
+    Defaults are those of transformers, and for OPT those of its published files, since transformers treats it as a GPT-2.
     """
     settings = stated.settings
     tokenizer = Tokenizer(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
