@@ -116,10 +116,11 @@ def _notice(adapter: Adapter, layers: Collection[str], numbers: Collection[tuple
     kind = "DoRA" if adapter.settings.bool("use_dora", False) else "LoRA"
     rslora = ", rslora" if adapter.settings.bool("use_rslora", False) else ""
     modules = ", ".join(sorted({module.rpartition(".")[2] for module in layers}))
-    return (
+    text = (
         f"{kind} of rank {_listed({rank for rank, _ in numbers})} (alpha {_listed({alpha for _, alpha in numbers})}{rslora}) is merged into "
         f"{len(layers)} weight{'s' if len(layers) != 1 else ''} of {PurePosixPath(adapter.base).name or 'its base'}: {modules}."
     )
+    return text
 
 
 def _as_float(name: str, stored: Stored) -> Stored:

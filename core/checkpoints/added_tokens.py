@@ -8,12 +8,12 @@ number, then those with a role, then other special ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..errors import CheckpointError
 from .family import MAX_WHOLE, Theirs, shown
@@ -174,3 +174,47 @@ def _list(settings: Theirs, key: str) -> list[Token]:
             f"{settings.where}: {key} must be a list of tokens, each in quotes or an object in braces."
         )
     return [token for token in tokens if token is not None]
+
+
+def surround(tokenizer: Tokenizer, before: Sequence[str], after: Sequence[str]) -> Tokenizer:
+    """Put special tokens around a text, and around each text of a pair."""
+    if before or after:
+        second = [f"{name}:1" for name in (*before, "$B", *after)]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=[*before, "$A", *after],
+            pair=[*before, "$A", *after, *second],
+            special_tokens=_numbered(tokenizer, *before, *after),
+        )
+    return tokenizer
+
+
+def surround_bert(tokenizer: Tokenizer, cls: str, sep: str) -> Tokenizer:
+    """Put BERT's special tokens around a text, and between two."""
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=[f"{cls}:0", "$A:0", f"{sep}:0"],
+        pair=[f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
+        special_tokens=_numbered(tokenizer, cls, sep),
+    )
+    return tokenizer
+
+
+def _numbered(tokenizer: Tokenizer, *names: str) -> list[tuple[str, int]]:
+    numbered: list[tuple[str, int]] = []
+    for name in dict.fromkeys(names):
+        if (number := tokenizer.token_to_id(name)) is None:
+            raise CheckpointError(f"The tokenizer has no {name}, which the files of this folder put around a text.")
+        numbered.append((name, number))
+    return numbered
+
+
+def bert_tokenizer(
+    vocab: dict[str, int], unk: str, *, lowercase: bool, strip_accents: bool | None, chinese: bool = True
+) -> Tokenizer:
+    """BERT's tokenizer without special tokens (Devlin et al. 2018, §3; Schuster & Nakajima 2012)."""
+    tokenizer = Tokenizer(models.WordPiece(vocab, unk_token=unk, max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=chinese, strip_accents=strip_accents, lowercase=lowercase
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    return tokenizer

@@ -62,12 +62,15 @@ def next_token_rule(c: Theirs, config: ModelConfig, end_ids: tuple[int, ...]) ->
         no_repeat=c.int("no_repeat_ngram_size", 0),
         end_ids=end_ids,
     )
-    notices = tuple(
+    return rule, _not_applied(c)
+
+
+def _not_applied(c: Theirs) -> tuple[str, ...]:
+    return tuple(
         f"{c.where} asks for {key}={shown(c.values[key])}, which is not applied when this model writes."
         for key, neutral in NOT_APPLIED.items()
         if key in c and c.values[key] != neutral
     )
-    return rule, notices
 
 
 def _bad_words(c: Theirs) -> list[tuple[int, ...]]:

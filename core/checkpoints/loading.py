@@ -38,21 +38,29 @@ MAX_SINUSOID_ROWS = 1 << 20  # rows of a computed table, which no tensor of the 
 
 # Reason why a model is not supported -> its model types
 _UNSUPPORTED = {
-    "It has no attention, so that there is nothing to show.": "mamba mamba2 falcon_mamba rwkv xlstm fnet",
-    "Some of its layers have another kind of mixing than attention, which is not computed.": "jamba falcon_h1 lfm2 lfm2_moe bamba zamba zamba2 recurrent_gemma nemotron_h qwen3_next qwen3_5 qwen3_5_text "
-    "qwen3_5_moe qwen3_5_moe_text olmo_hybrid kimi_linear minimax granitemoehybrid bailing_hybrid convbert",
-    "Its attention over parts of a text is not computed.": "longformer led longt5 big_bird",
-    "Its attention over parts or summaries of a text is not computed.": "bigbird_pegasus pegasus_x nystromformer yoso mra reformer funnel perceiver deepseek_v32",
-    "It reads a text in two streams at once, which is not computed.": "xlnet prophetnet",
-    "Its mixture of experts is not computed.": "dbrx jetmoe granitemoe granitemoeshared hunyuan_v1_moe ernie4_5_moe dots1 "
-    "qwen2_vl_moe nllb-moe cohere2_moe aria_text exaone_moe minimax_m2 longcat_flash flex_olmo",
-    "It reads or writes sound.": "whisper speech_to_text musicgen musicgen_melody moshi seamless_m4t seamless_m4t_v2",
-    "It reads pictures or tables beside its text, and its text half is not computed alone.": "trocr git mllama tapas "
-    "vision-encoder-decoder",
+    "It has no attention, so that there is nothing to show.": "mamba,mamba2,falcon_mamba,rwkv,xlstm,fnet",
+    "Some of its layers have another kind of mixing than attention, which is not computed.": (
+        "jamba,falcon_h1,lfm2,lfm2_moe,bamba,zamba,zamba2,recurrent_gemma,nemotron_h,qwen3_next,"
+        "qwen3_5,qwen3_5_text,qwen3_5_moe,qwen3_5_moe_text,olmo_hybrid,kimi_linear,minimax,"
+        "granitemoehybrid,bailing_hybrid,convbert"
+    ),
+    "Its attention over parts of a text is not computed.": "longformer,led,longt5,big_bird",
+    "Its attention over parts or summaries of a text is not computed.": (
+        "bigbird_pegasus,pegasus_x,nystromformer,yoso,mra,reformer,funnel,perceiver,deepseek_v32"
+    ),
+    "It reads a text in two streams at once, which is not computed.": "xlnet,prophetnet",
+    "Its mixture of experts is not computed.": (
+        "dbrx,jetmoe,granitemoe,granitemoeshared,hunyuan_v1_moe,ernie4_5_moe,dots1,qwen2_vl_moe,"
+        "nllb-moe,cohere2_moe,aria_text,exaone_moe,minimax_m2,longcat_flash,flex_olmo"
+    ),
+    "It reads or writes sound.": "whisper,speech_to_text,musicgen,musicgen_melody,moshi,seamless_m4t,seamless_m4t_v2",
+    "It reads pictures or tables beside its text, and its text half is not computed alone.": (
+        "trocr,git,mllama,tapas,vision-encoder-decoder"
+    ),
     "It is two models in one folder: open the folder of one of them.": "encoder-decoder",
     "Its decoder adds positions after a norm, which is not computed.": "blenderbot-small",
     "Its rotary positions may turn values too, which is not computed.": "roformer",
-    "It may add vectors for the language of each word.": "xlm flaubert",
+    "It may add vectors for the language of each word.": "xlm,flaubert",
     "It computes in whole numbers.": "ibert",
     "Its projections are grouped convolutions.": "squeezebert",
     "It reads entities beside words.": "luke",
@@ -60,8 +68,8 @@ _UNSUPPORTED = {
     "It reads the sound and the shape of each character beside it.": "roc_bert",
     "It reads bytes in patches.": "blt",
     "Its weights have three values, and norms within each sublayer are not computed.": "bitnet",
-    "It adds vectors of its own for each word in every layer.": "gemma3n gemma3n_text",
-    "It may add vectors of its own for each word in every layer.": "gemma4 gemma4_text",
+    "It adds vectors of its own for each word in every layer.": "gemma3n,gemma3n_text",
+    "It may add vectors of its own for each word in every layer.": "gemma4,gemma4_text",
     "Its two stacks are of Gemma 2, each of a size of its own, which is not computed.": "t5gemma",
     "It reads what comes before the answer both ways, which is not computed.": "paligemma",
     "Its attention is a difference of two, which is not computed.": "diffllama",
@@ -70,9 +78,9 @@ _UNSUPPORTED = {
     "Its layers narrow the stream within themselves.": "mobilebert",
     "Its mixture of experts takes no more than so many tokens.": "switch_transformers",
     "Programs differ in whether its logits are scaled.": "aya_vision",
-    "Its attention within chunks of a text is not computed.": "llama4 llama4_text",
+    "Its attention within chunks of a text is not computed.": "llama4,llama4_text",
 }
-WHY_NOT = {name: reason for reason, names in _UNSUPPORTED.items() for name in names.split()}
+WHY_NOT = {name: reason for reason, names in _UNSUPPORTED.items() for name in names.split(",")}
 
 
 class SkipInit(TorchFunctionMode):

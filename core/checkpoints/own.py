@@ -109,11 +109,13 @@ def _read(where: type, name: str) -> Reader:
 def _numbers(c: Theirs, name: str, kind: type) -> tuple[Any, ...]:
     """A list of finite numbers (`kind` float) or whole numbers (int)."""
     values = c.any(name)
-    types, noun = ((int, float), "finite numbers") if kind is float else ((int,), "whole numbers")
+    types = (int, float) if kind is float else (int,)
     is_list = isinstance(values, list) and all(isinstance(v, types) and not isinstance(v, bool) for v in values)
-    if not is_list or not all(math.isfinite(v) for v in values):
-        raise CheckpointError(f"{c.where}: {name} is {shown(values)}, but it must be a list of {noun}.")
-    return tuple(map(kind, values))
+    if is_list and all(math.isfinite(v) for v in values):
+        return tuple(map(kind, values))
+    if kind is float:
+        raise CheckpointError(f"{c.where}: {name} is {shown(values)}, but it must be a list of finite numbers.")
+    raise CheckpointError(f"{c.where}: {name} is {shown(values)}, but it must be a list of whole numbers.")
 
 
 def read_scaling(c: Theirs) -> RotaryScaling:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..errors import CheckpointError
-from .added_tokens import Stated, Token, add, read_stated
+from .added_tokens import Stated, Token, add, read_stated, surround, surround_bert
 from .files import read_json
 from .sentencepiece_file import (
     CONTROL,
@@ -70,22 +70,20 @@ def from_sentencepiece(folder: Path, model_type: str) -> Tokenizer | None:
     """
     if model_type == "marian" and (folder / SOURCE).is_file() and (folder / VOCAB).is_file():
         return _marian(folder)
-    ranks = next((path for path in sorted(folder.glob("*.tiktoken")) if path.is_file()), None)
-    file = next((folder / name for name in BEGUN if (folder / name).is_file()), None)
     known = model_type in (*BUILDERS, *TRANSLATORS, *RANKED)
-    if ranks is None and file is not None and known and _is_ranks(file):
-        ranks = file
-    if ranks is not None:
-        return _ranked(ranks, read_stated(folder), model_type)
-    if file is None or not known:
+    files = [
+        path for path in (*sorted(folder.glob("*.tiktoken")), *(folder / name for name in BEGUN)) if path.is_file()
+    ]
+    if not files or not (known or files[0].suffix == ".tiktoken"):
         return None
-    model = read_sentencepiece(file)
+    if files[0].suffix == ".tiktoken" or _is_ranks(files[0]):
+        return _ranked(files[0], read_stated(folder), model_type)
+    model = read_sentencepiece(files[0])
     if unread_rule(model):
         return None
-    stated = read_stated(folder)
     if model_type in TRANSLATORS:
-        return _translator(folder, model, stated, model_type)
-    return BUILDERS[model_type](model, stated) if model_type in BUILDERS else None
+        return _translator(folder, model, read_stated(folder), model_type)
+    return BUILDERS[model_type](model, read_stated(folder)) if model_type in BUILDERS else None
 
 
 def _roles(model: SentencePieceModel) -> dict[str, Token]:
@@ -101,7 +99,7 @@ def _opened(model: SentencePieceModel, stated: Stated) -> Tokenizer:
     opens, closes = stated.settings.bool("add_bos_token", True), stated.settings.bool("add_eos_token", False)
     before = [str(named["bos"])] if opens and named.get("bos") is not None else []
     after = [str(named["eos"])] if closes and named.get("eos") is not None else []
-    return _marked(tokenizer, before, after)
+    return surround(tokenizer, before, after)
 
 
 def _prefix(stated: Stated) -> Prefix:
@@ -128,7 +126,7 @@ def _t5(model: SentencePieceModel, stated: Stated) -> Tokenizer:
         tokenizer.add_tokens([AddedToken(f"<extra_id_{i}>", special=True) for i in reversed(range(n))])
     named = stated.named_or(_roles(model))
     add(tokenizer, stated, named)
-    return _marked(tokenizer, [], [str(named["eos"])])
+    return surround(tokenizer, [], [str(named["eos"])])
 
 
 def _fairseq_pieces(model: SentencePieceModel, last: Iterable[str]) -> tuple[Piece, ...]:
@@ -145,8 +143,8 @@ def _fairseq(model: SentencePieceModel, stated: Stated, *, is_xglm: bool) -> Tok
         roles["mask"] = AddedToken("<mask>", lstrip=True, special=True)
     add(tokenizer, stated, stated.named_or(roles))
     if is_xglm:
-        return _marked(tokenizer, ["</s>"], [])
-    marks = [(name, _number(tokenizer, name)) for name in ("<s>", "</s>")]
+        return surround(tokenizer, ["</s>"], [])
+    marks = [(name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")]
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=marks
     )
@@ -163,7 +161,7 @@ def _pegasus(model: SentencePieceModel, stated: Stated) -> Tokenizer:
     tokenizer = tokenizer_of(model, before=(*first, *model.pieces[2:]))
     named = stated.named_or({"eos": "</s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask_2>"})
     add(tokenizer, stated, named)
-    return _marked(tokenizer, [], [str(named["eos"])])
+    return surround(tokenizer, [], [str(named["eos"])])
 
 
 def _translator(folder: Path, model: SentencePieceModel, stated: Stated, model_type: str) -> Tokenizer | None:
@@ -172,28 +170,27 @@ def _translator(folder: Path, model: SentencePieceModel, stated: Stated, model_t
     Language codes follow the vocabulary, in the order of the folder's list. The code of `src_lang` is put before a text or after its
     end. None if the folder lists no languages.
     """
-    codes = [str(token) for token in (*stated.numbers.values(), *stated.more)]
-    codes = [text for text in dict.fromkeys(codes) if text not in (*FAIRSEQ_MARKS, "<mask>")]
+    numbered = [str(token) for token in (*stated.numbers.values(), *stated.more)]
+    codes = [text for text in dict.fromkeys(numbered) if text not in (*FAIRSEQ_MARKS, "<mask>")]
     if not codes:
         return None
     roles: dict[str, Token] = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "sep": "</s>", "pad": "<pad>"}
-    is_m2m100 = model_type == "m2m_100" and (folder / VOCAB).is_file()
-    if is_m2m100:
+    kind = "nllb" if model_type == "m2m_100" and not (folder / VOCAB).is_file() else model_type
+    if kind == "m2m_100":
         pieces = (*_vocab_pieces(folder, model), *(Piece(text, 0.0, CONTROL) for text in codes))
     else:
         pieces = _fairseq_pieces(model, [*codes, "<mask>"])
         roles |= {"cls": "<s>", "mask": AddedToken("<mask>", lstrip=True, special=True)}
     tokenizer = tokenizer_of(model, before=pieces)
     add(tokenizer, stated, stated.named_or(roles))
-    default = FIRST_CODES["nllb" if model_type == "m2m_100" and not is_m2m100 else model_type]
-    language = stated.settings.str("src_lang", "") or default
-    code = f"__{language}__" if is_m2m100 and not language.startswith("__") else language
+    language = stated.settings.str("src_lang", "") or FIRST_CODES[kind]
+    code = f"__{language}__" if kind == "m2m_100" and not language.startswith("__") else language
     if tokenizer.token_to_id(code) is None or code not in codes:
         raise CheckpointError(
             f"{stated.settings.where}: src_lang is {language}, which is none of the folder's languages."
         )
-    is_after = len(codes) == OF_25 if model_type == "mbart" else stated.settings.bool("legacy_behaviour", False)
-    return _marked(tokenizer, [], ["</s>", code]) if is_after else _marked(tokenizer, [code], ["</s>"])
+    is_after = len(codes) == OF_25 if kind == "mbart" else stated.settings.bool("legacy_behaviour", False)
+    return surround(tokenizer, [], ["</s>", code]) if is_after else surround(tokenizer, [code], ["</s>"])
 
 
 def _vocab_pieces(folder: Path, model: SentencePieceModel) -> tuple[Piece, ...]:
@@ -243,13 +240,7 @@ def _between(tokenizer: Tokenizer, stated: Stated, roles: Mapping[str, Token]) -
     """Add the tokens, and BERT's special tokens around a text and between two."""
     named = stated.named_or(roles)
     add(tokenizer, stated, named)
-    cls, sep = str(named["cls"]), str(named["sep"])
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{cls}:0 $A:0 {sep}:0",
-        pair=f"{cls}:0 $A:0 {sep}:0 $B:1 {sep}:1",
-        special_tokens=[(name, _number(tokenizer, name)) for name in (cls, sep)],
-    )
-    return tokenizer
+    return surround_bert(tokenizer, str(named["cls"]), str(named["sep"]))
 
 
 def _marian(folder: Path) -> Tokenizer | None:
@@ -261,7 +252,7 @@ def _marian(folder: Path) -> Tokenizer | None:
     tokenizer, stated = tokenizer_of(model, before=pieces), read_stated(folder)
     named = stated.named_or({"eos": "</s>", "unk": "<unk>", "pad": "<pad>"})
     add(tokenizer, stated, named)
-    return _marked(tokenizer, [], [str(named["eos"])])
+    return surround(tokenizer, [], [str(named["eos"])])
 
 
 def _marian_piece(text: str, scores: dict[str, float]) -> Piece:
@@ -288,25 +279,6 @@ def marian_notices(folder: Path, model_type: str) -> tuple[str, ...]:
     return tuple(notices)
 
 
-def _marked(tokenizer: Tokenizer, before: Sequence[str], after: Sequence[str]) -> Tokenizer:
-    """With special tokens around a text, and around each text of a pair."""
-    if before or after:
-        second = [f"{name}:1" for name in (*before, "$B", *after)]
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=[*before, "$A", *after],
-            pair=[*before, "$A", *after, *second],
-            special_tokens=[(name, _number(tokenizer, name)) for name in dict.fromkeys((*before, *after))],
-        )
-    return tokenizer
-
-
-def _number(tokenizer: Tokenizer, name: str) -> int:
-    number = tokenizer.token_to_id(name)
-    if number is None:
-        raise CheckpointError(f"The tokenizer has no {name}, which the files of this folder put around a text.")
-    return number
-
-
 def _is_ranks(path: Path) -> bool:
     with path.open("rb") as file:
         return RANK.fullmatch(file.readline(4096).rstrip(b"\r\n")) is not None
@@ -319,16 +291,10 @@ def _ranked(path: Path, stated: Stated, model_type: str) -> Tokenizer | None:
     ranks = _ranks(path)
     letters = _bytes_as_letters()
     spelling = {piece: "".join(letters[byte] for byte in piece) for piece in ranks}
-    merges = [
-        (ranks[piece], ranks[piece[:cut]], spelling[piece[:cut]], spelling[piece[cut:]])
-        for piece in ranks
-        for cut in range(1, len(piece))
-        if piece[:cut] in ranks and piece[cut:] in ranks
-    ]
-    merges.sort(key=lambda each: each[:2])
+    merges = _byte_merges(ranks, spelling)
     vocab = {spelling[piece]: rank for piece, rank in ranks.items()}
     # A word that is a piece is not merged, as in tiktoken.
-    tokenizer = Tokenizer(models.BPE(vocab, [each[2:] for each in merges], fuse_unk=False, ignore_merges=True))
+    tokenizer = Tokenizer(models.BPE(vocab, merges, fuse_unk=False, ignore_merges=True))
     split = pre_tokenizers.Split(Regex(RANKED[model_type]), "isolated")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
@@ -341,7 +307,19 @@ def _ranked(path: Path, stated: Stated, model_type: str) -> Tokenizer | None:
     roles = {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>"} if is_llama else {"eos": "<|endoftext|>"}
     named = stated.named_or(roles)
     add(tokenizer, stated, named)
-    return _marked(tokenizer, [str(named["bos"])] if is_llama and named.get("bos") is not None else [], [])
+    return surround(tokenizer, [str(named["bos"])] if is_llama and named.get("bos") is not None else [], [])
+
+
+def _byte_merges(ranks: Mapping[bytes, int], spelling: Mapping[bytes, str]) -> list[tuple[str, str]]:
+    """All splits of a piece into two others, ordered by the rank of the piece and of its first part."""
+    merges = [
+        (ranks[piece], ranks[piece[:cut]], spelling[piece[:cut]], spelling[piece[cut:]])
+        for piece in ranks
+        for cut in range(1, len(piece))
+        if piece[:cut] in ranks and piece[cut:] in ranks
+    ]
+    merges.sort(key=lambda each: each[:2])
+    return [each[2:] for each in merges]
 
 
 def _ranks(path: Path) -> dict[bytes, int]:

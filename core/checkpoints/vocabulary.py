@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from ..errors import CheckpointError
 from ..model.text import is_tokenizer_fault
-from .added_tokens import Stated, add, read_stated
+from .added_tokens import Stated, add, bert_tokenizer, read_stated, surround_bert
 from .files import MAX_JSON
 from .sentencepiece_folder import from_sentencepiece
 
@@ -64,7 +64,7 @@ def _text(path: Path) -> str:
 
 
 def wordpiece(folder: Path, stated: Stated) -> Tokenizer:
-    """BERT's tokenizer, from one piece per line (Devlin et al. 2018, §3; Schuster & Nakajima 2012)."""
+    """BERT's tokenizer, from one piece per line."""
     vocab = {line.rstrip("\r\n"): i for i, line in enumerate(_text(folder / "vocab.txt").rstrip("\n").split("\n"))}
     named = stated.named_or({role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")})
     needed = {role: str(named[role] or f"[{role.upper()}]") for role in ("unk", "cls", "sep")}
@@ -73,22 +73,15 @@ def wordpiece(folder: Path, stated: Stated) -> Tokenizer:
             raise CheckpointError(f"vocab.txt has no {name}, which BERT's tokenizer needs.")
     unk, cls, sep = needed.values()
     settings = stated.settings
-    tokenizer = Tokenizer(models.WordPiece(vocab, unk_token=unk, max_input_chars_per_word=100))
-    tokenizer.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=settings.bool("tokenize_chinese_chars", True),
-        strip_accents=settings.bool("strip_accents", None),
+    tokenizer = bert_tokenizer(
+        vocab,
+        unk,
         lowercase=settings.bool("do_lower_case", True),
+        strip_accents=settings.bool("strip_accents", None),
+        chinese=settings.bool("tokenize_chinese_chars", True),
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix="##")
     add(tokenizer, stated, named)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=[f"{cls}:0", "$A:0", f"{sep}:0"],
-        pair=[f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
-        special_tokens=[(name, tokenizer.token_to_id(name)) for name in (cls, sep)],
-    )
-    return tokenizer
+    return surround_bert(tokenizer, cls, sep)
 
 
 def byte_level(folder: Path, stated: Stated, model_type: str) -> Tokenizer:

@@ -111,8 +111,9 @@ def llama_like(
     **options: Any,
 ) -> Family:
     """A family with Llama's tensors and fields, changed by `fields`, without those in `left_out`, and with `options` of Family."""
-    options = {"prefix": "model.", "fixed": LLAMA_FIXED, "weights": LLAMA_WEIGHTS} | options
-    return Family(model_type=model_type, title=title, fields=without(LLAMA_FIELDS, *left_out) | fields, **options)
+    llama: dict[str, Any] = {"prefix": "model.", "fixed": LLAMA_FIXED, "weights": LLAMA_WEIGHTS}
+    own_fields = {**without(LLAMA_FIELDS, *left_out), **fields}
+    return Family(model_type=model_type, title=title, fields=own_fields, **(llama | options))
 
 
 def biases(attention: str = "attention_bias", mlp: str = "mlp_bias", default: bool = False) -> dict[str, Reader]:

@@ -71,8 +71,9 @@ _BART_REQUIRES = {"normalize_before": (False,), "add_final_layer_norm": (False,)
 
 def _fairseq(model_type: str, title: str, start: str, fixed: Mapping[str, Any], **options: Any) -> Family:
     """A family of fairseq's encoder-decoders, with `fixed` added to their common values."""
-    options = {"prefix": "model.", "fields": _SEQ2SEQ_FIELDS, "weights": _FAIRSEQ_BLOCK | _FINAL_NORM} | options
-    return Family(model_type=model_type, title=title, start_token=start, fixed=_SEQ2SEQ_FIXED | fixed, **options)
+    common: dict[str, Any] = {"prefix": "model.", "fields": _SEQ2SEQ_FIELDS, "weights": _FAIRSEQ_BLOCK | _FINAL_NORM}
+    own_fixed = {**_SEQ2SEQ_FIXED, **fixed}
+    return Family(model_type=model_type, title=title, start_token=start, fixed=own_fixed, **(common | options))
 
 
 _PRE_NORM = {"final_norm": True, "norm_order": "pre"}

@@ -6,10 +6,11 @@ import builtins
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from ...errors import CheckpointError
 from ...model.text import is_tokenizer_fault
+from ..added_tokens import bert_tokenizer, surround, surround_bert
 from ..family import Theirs, shown
 from ..sentencepiece_file import MAX_PIECE_LENGTH, SPACE, decode_spaces
 from .header import Header
@@ -87,19 +88,12 @@ class Vocabulary:
             for i in self.of_type(UNKNOWN, CONTROL, USER_DEFINED)
         ]
 
-    def marks(self, opens: bool, closes: bool) -> processors.PostProcessor | None:
-        """BOS before a text and EOS after it, as in the file, or else by the defaults `opens` and `closes`."""
+    def surround(self, tokenizer: Tokenizer, *, opens: bool, closes: bool) -> Tokenizer:
+        """Put BOS before a text and EOS after it, as in the file, or else by the defaults `opens` and `closes`."""
         bos, eos = self.id("bos"), self.id("eos")
         before = [self.tokens[bos]] if self.metadata.bool("add_bos_token", opens) and bos is not None else []
         after = [self.tokens[eos]] if self.metadata.bool("add_eos_token", closes) and eos is not None else []
-        if not before and not after:
-            return None
-        second = [f"{token}:1" for token in (*before, "$B", *after)]
-        return processors.TemplateProcessing(
-            single=[*before, "$A", *after],
-            pair=[*before, "$A", *after, *second],
-            special_tokens=[(token, self.ids[token]) for token in dict.fromkeys((*before, *after))],
-        )
+        return surround(tokenizer, before, after)
 
 
 def tokenizer_of(header: Header, n_rows: int) -> tuple[Tokenizer | None, str]:
@@ -171,9 +165,7 @@ def byte_level(vocabulary: Vocabulary) -> Tokenizer:
     tokenizer.pre_tokenizer = rules.pre_tokenizer()
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_tokens(vocabulary.added())
-    if (marks := vocabulary.marks(rules.opens, False)) is not None:
-        tokenizer.post_processor = marks
-    return tokenizer
+    return vocabulary.surround(tokenizer, opens=rules.opens, closes=False)
 
 
 def sentencepiece(vocabulary: Vocabulary) -> Tokenizer:
@@ -197,9 +189,7 @@ def sentencepiece(vocabulary: Vocabulary) -> Tokenizer:
     tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])
     tokenizer.decoder = decode_spaces(strips=spaced)
     tokenizer.add_tokens(vocabulary.added())
-    if (marks := vocabulary.marks(True, False)) is not None:
-        tokenizer.post_processor = marks
-    return tokenizer
+    return vocabulary.surround(tokenizer, opens=True, closes=False)
 
 
 def _merges_of(vocabulary: Vocabulary) -> list[tuple[str, str]]:
@@ -208,15 +198,15 @@ def _merges_of(vocabulary: Vocabulary) -> list[tuple[str, str]]:
         raise NotRead("Its vocabulary has neither merges nor scores")
     if str(vocabulary.arch).startswith("gemma"):  # merges follow the order of its tokens, not their scores
         scores = [-float(i) for i in range(len(vocabulary.tokens))]
-    ids, hidden = vocabulary.ids, {*vocabulary.of_type(UNKNOWN, CONTROL, UNUSED, BYTE)}
-    merges: list[tuple[float, int, int, tuple[str, str]]] = []
-    for i, token in enumerate(vocabulary.tokens):
-        if i in hidden or len(token) > MAX_PIECE_LENGTH:
-            continue
-        for cut in range(1, len(token)):
-            left, right = token[:cut], token[cut:]
-            if ids.get(left, -1) not in hidden and ids.get(right, -1) not in hidden and left in ids and right in ids:
-                merges.append((-scores[i], -len(left), -len(right), (left, right)))
+    hidden = {*vocabulary.of_type(UNKNOWN, CONTROL, UNUSED, BYTE)}
+    pieces = {token: i for token, i in vocabulary.ids.items() if i not in hidden}
+    merges = [
+        (-scores[i], -cut, cut - len(token), (token[:cut], token[cut:]))
+        for token, i in pieces.items()
+        if len(token) <= MAX_PIECE_LENGTH
+        for cut in range(1, len(token))
+        if token[:cut] in pieces and token[cut:] in pieces
+    ]
     merges.sort(key=lambda each: each[:3])
     return [pair for *_, pair in merges]
 
@@ -244,26 +234,16 @@ def wordpiece(vocabulary: Vocabulary) -> Tokenizer:
         raise NotRead("Its vocabulary has no [UNK], [CLS] or [SEP]")
     # Only newer files state whether texts are lower-cased; otherwise a vocabulary without capitals is.
     plain = not any(token != token.lower() for i, token in enumerate(tokens) if i not in hidden and token[:1] != "[")
-    lower = vocabulary.metadata.bool("normalizer.lowercase", plain)
-    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=tokens[unknown], max_input_chars_per_word=100))
-    tokenizer.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=True,
+    tokenizer = bert_tokenizer(
+        ids,
+        tokens[unknown],
+        lowercase=vocabulary.metadata.bool("normalizer.lowercase", plain),
         strip_accents=vocabulary.metadata.bool("normalizer.strip_accents", None),
-        lowercase=lower,
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix="##")
     tokenizer.add_tokens(
         vocabulary.added() or [AddedToken(tokens[i], special=True) for i in (unknown, opening, closing)]
     )
-    cls, sep = tokens[opening], tokens[closing]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=[f"{cls}:0", "$A:0", f"{sep}:0"],
-        pair=[f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
-        special_tokens=[(cls, opening), (sep, closing)],
-    )
-    return tokenizer
+    return surround_bert(tokenizer, tokens[opening], tokens[closing])
 
 
 def unigram(vocabulary: Vocabulary) -> Tokenizer:
@@ -280,9 +260,7 @@ def unigram(vocabulary: Vocabulary) -> Tokenizer:
     )
     tokenizer.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
     tokenizer.add_tokens(vocabulary.added())
-    if (marks := vocabulary.marks(False, True)) is not None:
-        tokenizer.post_processor = marks
-    return tokenizer
+    return vocabulary.surround(tokenizer, opens=False, closes=True)
 
 
 def _first(*ids: int | None) -> int | None:

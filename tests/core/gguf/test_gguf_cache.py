@@ -26,7 +26,7 @@ from tests.core.test_parity import distance
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "cache"
     monkeypatch.setenv("HEADLIGHT_CACHE", str(place))
-    monkeypatch.setattr(cache, "SPARE", 0)
+    monkeypatch.setattr(cache, "SPARE_BYTES", 0)
     return place
 
 
@@ -115,7 +115,7 @@ def test_on_a_full_disk_it_works_from_memory(base: Path, file: Path, monkeypatch
         assert same(load(file), kept)
     assert folders(base) == []  # and leaves no half
     with monkeypatch.context() as changed:
-        changed.setattr(cache, "SPARE", 1 << 60)
+        changed.setattr(cache, "SPARE_BYTES", 1 << 60)
         assert same(load(file), kept)
     monkeypatch.setattr(cache.Path, "mkdir", full)
     assert same(load(file), kept)
