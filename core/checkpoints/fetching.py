@@ -11,17 +11,7 @@ from ..errors import CheckpointError
 from ..extras import lacking
 
 try:
-    from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
-    from huggingface_hub.errors import (
-        DisabledRepoError,
-        EntryNotFoundError,
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub import HfApi, constants, errors, hf_hub_download, snapshot_download
 except ModuleNotFoundError as error:
     raise CheckpointError(lacking("A model of the Hub", "huggingface_hub", "hub")) from error
 
@@ -60,7 +50,7 @@ VOCABULARIES = (  # the first complete set is downloaded; some of the last are n
 )
 ADAPTER = (adapter.CONFIG, adapter.WEIGHTS)
 # The client's error for failed connections, of httpx2, httpx or requests, depending on its version
-HTTPError: type[Exception] = next(kind for kind in HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
+HTTPError: type[Exception] = next(kind for kind in errors.HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
 TIMEOUT_SECONDS = 10.0  # for the Hub's first response
 
 
@@ -79,7 +69,7 @@ def _or_cached(spec: ModelSpec, download: Callable[[], Path]) -> Path:
         return download()
     except CheckpointError:
         raise
-    except (HTTPError, OSError, HFValidationError) as error:
+    except (HTTPError, OSError, errors.HFValidationError) as error:
         if sentence := _refusal(spec, error):
             raise CheckpointError(sentence) from error
         return _cached(spec, error)
@@ -89,8 +79,8 @@ def fetch_config(spec: ModelSpec) -> Path:
     """Download only config.json of a repository; without a connection, use an earlier download. Raises CheckpointError like fetch()."""
     try:
         return Path(hf_hub_download(spec.location, "config.json", revision=spec.revision, etag_timeout=TIMEOUT_SECONDS))
-    except (HTTPError, OSError, HFValidationError) as error:
-        if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+    except (HTTPError, OSError, errors.HFValidationError) as error:
+        if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
             sentence: str | None = (
                 f"{spec.location} on the Hub has no config.json, from which a model could be planned."
             )
@@ -238,20 +228,20 @@ def _check_room(needed: int) -> None:
 def _refusal(spec: ModelSpec, error: Exception) -> str | None:
     """Message for an error that the cache cannot solve; None for a failed connection."""
     place = f"{spec.location} on the Hub"
-    if isinstance(error, GatedRepoError):
+    if isinstance(error, errors.GatedRepoError):
         return f"{place} is only for people who have agreed to its terms. Agree on its page, then log in with `hf auth login`."
-    if isinstance(error, RepositoryNotFoundError):
+    if isinstance(error, errors.RepositoryNotFoundError):
         return f"There is no {place}, or it is private. Check the spelling: owner/name, as in openai-community/gpt2."
-    if isinstance(error, RevisionNotFoundError):
+    if isinstance(error, errors.RevisionNotFoundError):
         return f"{place} has no revision {spec.revision!r}. Give a branch, a tag or a commit, or none for the newest."
-    if isinstance(error, DisabledRepoError):
+    if isinstance(error, errors.DisabledRepoError):
         return f"{place} has been switched off by the Hub. Choose another model."
-    if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+    if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
         return f"{place} lost a file while it was being downloaded. Try again."
-    if isinstance(error, HFValidationError):
+    if isinstance(error, errors.HFValidationError):
         return f"{spec.location!r} is not a name that the Hub allows. Check the spelling: owner/name, as in openai-community/gpt2."
     if (
-        isinstance(error, HfHubHTTPError)
+        isinstance(error, errors.HfHubHTTPError)
         and error.response is not None
         and error.response.status_code in (401, 403, 429)
     ):

@@ -170,8 +170,7 @@ def _translator(folder: Path, model: SentencePieceModel, stated: Stated, model_t
     Language codes follow the vocabulary, in the order of the folder's list. The code of `src_lang` is put before a text or after its
     end. None if the folder lists no languages.
     """
-    numbered = [str(token) for token in (*stated.numbers.values(), *stated.more)]
-    codes = [text for text in dict.fromkeys(numbered) if text not in (*FAIRSEQ_MARKS, "<mask>")]
+    codes = _language_codes(stated)
     if not codes:
         return None
     roles: dict[str, Token] = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "sep": "</s>", "pad": "<pad>"}
@@ -191,6 +190,11 @@ def _translator(folder: Path, model: SentencePieceModel, stated: Stated, model_t
         )
     is_after = len(codes) == OF_25 if kind == "mbart" else stated.settings.bool("legacy_behaviour", False)
     return surround(tokenizer, [], ["</s>", code]) if is_after else surround(tokenizer, [code], ["</s>"])
+
+
+def _language_codes(stated: Stated) -> list[str]:
+    texts = [str(token) for token in (*stated.numbers.values(), *stated.more)]
+    return [text for text in dict.fromkeys(texts) if text not in (*FAIRSEQ_MARKS, "<mask>")]
 
 
 def _vocab_pieces(folder: Path, model: SentencePieceModel) -> tuple[Piece, ...]:
