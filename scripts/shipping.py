@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 from core import ModelConfig, build
 from core.checkpoints import save_model
-from core.checkpoints.own import write_whole
+from core.checkpoints.own import TokenIds, write_whole
 from core.errors import Refused
 from core.learn.training import Batch, Recipe, TrainStep, progress, train
 from scripts.corpora import DATA, ROOT
@@ -75,9 +75,7 @@ def run(shipped: Shipped, out: Path, *, device: str = "cpu", save_every: int = S
         model,
         folder,
         tokenizer=shipped.tokenizer,
-        pad_id=PAD_ID,
-        start_id=START_ID if shipped.config.kind == "encoder-decoder" else None,
-        end_ids=(END_ID,),
+        ids=TokenIds(pad=PAD_ID, start=START_ID if shipped.config.kind == "encoder-decoder" else None, end=(END_ID,)),
         dtype=STORED,
     )
     write_curve(folder, curve)

@@ -28,6 +28,7 @@ import torch
 
 from core import ModelConfig, build
 from core.checkpoints import save_model
+from core.checkpoints.own import TokenIds
 from core.errors import Refused
 from core.learn.tasks import TASKS, Task, sample, tokenizer_for
 from core.learn.training import STATE, Batch, Recipe, TrainStep, progress, train
@@ -133,7 +134,7 @@ def draw(task: Task, seed: int, step: int) -> Batch:
 
 
 def save(task: Task, model: Transformer, folder: Path) -> None:
-    save_model(model, folder, tokenizer=tokenizer_for(task), pad_id=0, end_ids=(task.end_id,), dtype=STORED)
+    save_model(model, folder, tokenizer=tokenizer_for(task), ids=TokenIds(end=(task.end_id,)), dtype=STORED)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,8 +1,7 @@
-"""load(): a name from the catalog, a Hub repository, a folder or a GGUF file becomes a model ready to run."""
+"""load(): turns a catalog id, a Hub repository, a folder or a GGUF file into a model ready to run."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
@@ -10,7 +9,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from tokenizers import Tokenizer
@@ -29,34 +27,43 @@ from .added_tokens import renumbered
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
 from .chat_template import read_chat_template
 from .classifiers import classifies
-from .family import Family, Theirs, shown
+from .family import Theirs, shown
 from .files import (
     SINGLE,
     Progress,
     Stored,
     absent,
     is_pointer,
+    listed,
     pointers,
     read_json,
+    sha256,
     shard_names,
     stored_tensors,
     weight_file_of,
 )
-from .generation import next_token_rule
+from .generation import custom_code_notices, next_token_rule, special_ids
 from .gguf import cache
-from .loading import Held, admit_weights, assemble, assemble_classifier, family_of, fitted, without_prefix
+from .loading import (
+    TensorSource,
+    admit_weights,
+    assemble,
+    assemble_classifier,
+    family_of,
+    plan_assembly,
+    without_prefix,
+)
 from .notices import notices_of, without_tokenizer
-from .own import MODEL_TYPE, save_model
+from .own import MODEL_TYPE, TokenIds, save_model
 from .rounded import in_full
 from .sentencepiece_folder import marian_notices
-from .text_half import text_half
+from .text_half import text_backbone
 from .trainer_state import Losses, losses_at
 from .unopened import (
     HUB_NAME,
     TOKENIZERS,
     Contents,
     a_file,
-    listed,
     missing_shards,
     of_folder,
     several,
@@ -66,7 +73,19 @@ from .unopened import (
 )
 from .vocabulary import read_tokenizer
 
-__all__ = ["CATALOG", "Loaded", "ModelSpec", "Progress", "at_point", "curve", "find", "load", "save", "save_model"]
+__all__ = [
+    "CATALOG",
+    "Loaded",
+    "ModelSpec",
+    "Progress",
+    "at_point",
+    "curve",
+    "find",
+    "load",
+    "save",
+    "save_model",
+    "sha256",
+]
 
 
 NUMBERS = re.compile(r"\s*\d{1,9}([\s,]+\d{1,9})*\s*", re.ASCII)
@@ -74,44 +93,42 @@ DIGITS = re.compile(r"\d+", re.ASCII)
 TYPED = "Type token numbers instead, with spaces between them, such as 5 17 3."
 TEXT_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt")
 TRAINER_STEP = re.compile(r"checkpoint-(0|[1-9]\d{0,9})", re.ASCII)
-MOST_POINTS = 100  # checkpoints of one training
+MAX_POINTS = 100  # checkpoints of one training
 REVISION = re.compile(r"[\w][\w./-]{0,99}", re.ASCII)  # a branch, a tag or a commit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loaded:
-    """A model ready to run, with everything that came with it."""
+    """A model ready to run, with its tokenizer and metadata."""
 
     spec: ModelSpec
     config: ModelConfig
     model: Transformer
-    tokenizer: Tokenizer | None  # None: give ids instead of text
+    tokenizer: Tokenizer | None  # None: requires ids instead of text
     device: torch.device
     dtype: torch.dtype
-    unused: tuple[str, ...]  # their tensors that the model has no use for
+    unused: tuple[str, ...]  # names of stored tensors that are not used
     pad_id: int
-    start_id: int | None  # what a decoder begins with; None unless it is an encoder-decoder
-    end_ids: tuple[int, ...] = ()  # what the model writes where its text ends; none where the files do not say
-    has_pad: bool = False  # whether the files say which token is padding; if not, pad_id is any that a mask can hide
-    next_tokens: NextTokenRule = ANYTHING  # the tokens that its author lets it write
-    no_tokenizer: str = ""  # why it reads no text, in sentences, where its files have no tokenizer that is read
-    chat_template: ChatTemplate | None = (
-        None  # writes a conversation as the text that it was trained on; None: it has none
-    )
-    classifier: Classifier | None = None  # its head, where it sorts texts into classes
+    start_id: int | None  # first decoder token; None unless it is an encoder-decoder
+    end_ids: tuple[int, ...] = ()  # tokens that end a text; empty if the files name none
+    has_pad: bool = False  # True if the files name a padding token; otherwise pad_id is an arbitrary token
+    next_tokens: NextTokenRule = ANYTHING  # restrictions of generated tokens
+    no_tokenizer: str = ""  # why the model cannot read text, if it has no supported tokenizer
+    chat_template: ChatTemplate | None = None
+    classifier: Classifier | None = None  # head of a sequence classifier
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences about what its files ask for and the model does not do, and about what lies in them and takes no part."""
+        """Notices about unsupported settings, and about files and tensors that are not used."""
         return self.spec.notices
 
     @property
     def headless(self) -> str:
-        """The sentence that it predicts no words, for a model that has no head."""
+        """Error message for a model without a head."""
         return f"{self.spec.title} has no head, so it predicts no words. Try a language model."
 
     def tokens(self, text: str) -> Tokens:
-        """A text as the model reads it; without a tokenizer, token numbers with spaces between them. Raises TextError."""
+        """Tokens of a text; without a tokenizer, of token numbers separated by spaces. Raises TextError."""
         if self.tokenizer is None and NUMBERS.fullmatch(text):
             return from_ids(None, [int(number) for number in DIGITS.findall(text)])
         if self.no_tokenizer:
@@ -119,9 +136,9 @@ class Loaded:
         return tokenize(self.tokenizer, text)
 
     def chat(self, messages: Sequence[Message], *, add_generation_prompt: bool = True) -> ChatText:
-        """A conversation as the text that the model reads: [{"role": "user", "content": "Hello"}]. Raises TextError.
+        """Apply the chat template to messages such as [{"role": "user", "content": "Hello"}]. Raises TextError.
 
-        With `add_generation_prompt` it ends where the model's answer begins.
+        With `add_generation_prompt` the text ends where the model's answer begins.
         """
         if self.chat_template is None:
             raise TextError(
@@ -133,9 +150,9 @@ class Loaded:
     def chat_tokens(
         self, messages: Sequence[Message], *, add_generation_prompt: bool = True, answer: str = ""
     ) -> Tokens:
-        """The same as tokens, each with the role whose turn it is in. `answer` is the beginning of one. Raises TextError.
+        """Tokens of a conversation, each with the role of its turn. `answer` is the beginning of the model's answer. Raises TextError.
 
-        The template writes the special tokens, so the tokenizer adds none: a text that begins with one has no second.
+        The tokenizer adds no special tokens, because the template contains them.
         """
         chat = with_answer(self.chat(messages, add_generation_prompt=add_generation_prompt), answer)
         if self.no_tokenizer:
@@ -147,30 +164,30 @@ class Loaded:
         return (
             f"<{self.spec.title}: {layers} of {self.config.n_heads} heads, {self.spec.n_params:,} parameters; "
             f"{dtype_name(self.dtype)} on {self.device}>"
-            + "".join(f"\n{said}" for said in (*self.notices, self.no_tokenizer) if said)
+            + "".join(f"\n{notice}" for notice in (*self.notices, self.no_tokenizer) if notice)
         )
 
 
 def find(name: str | os.PathLike[str]) -> ModelSpec:
-    """The spec behind a name: a catalog id, a folder or a GGUF file that exists, or owner/name on the Hub, also as owner/name@revision,
-    and names of papers such as gpt2. Nothing is read or downloaded.
+    """The spec of a catalog id, an existing folder or GGUF file, owner/name or owner/name@revision on the Hub, or a name from papers
+    such as gpt2. Nothing is read or downloaded.
 
-    "copy@00122" is a point along the training of a catalog id: the model after 122 steps.
+    "copy@00122" is a catalog id at a step of its training.
     """
     if isinstance(name, str):
         model, _, point = name.partition("@")
-        for spec in CATALOG:
-            if spec.id == name:
-                return spec
-            if spec.id == model and point:
-                return at_point(spec, point)
+        catalog = {spec.id: spec for spec in CATALOG}
+        if name in catalog:
+            return catalog[name]
+        if point and model in catalog:
+            return at_point(catalog[model], point)
     text = os.fspath(name)
-    if "\0" not in text and os.path.isdir(text):
-        folder = Path(text)
-        return ModelSpec(id=text, title=folder.resolve().name, source="folder", location=text)
+    is_path = "\0" not in text
+    if is_path and os.path.isdir(text):
+        return ModelSpec(id=text, title=Path(text).resolve().name, source="folder", location=text)
     if isinstance(name, str) and (spec := on_hub(name)) is not None:
         return spec
-    if "\0" not in text and os.path.isfile(text):
+    if is_path and os.path.isfile(text):
         if gguf.is_gguf(text):
             return ModelSpec(id=text, title=gguf.title_of(text), source="folder", location=text)
         raise CheckpointError(a_file(Path(text)))
@@ -182,7 +199,7 @@ def find(name: str | os.PathLike[str]) -> ModelSpec:
 
 
 def on_hub(name: str) -> ModelSpec | None:
-    """The spec of owner/name, of a short name from papers (gpt2), or of one of them at a revision (gpt2@main); None for other names."""
+    """The spec of owner/name or a name from papers (gpt2), each with an optional @revision; None for other names."""
     repository, at, revision = name.partition("@")
     repository = HUB_NAMES.get(repository, repository)
     if not HUB_NAME.fullmatch(repository) or ".." in name or "--" in repository:
@@ -197,14 +214,14 @@ def on_hub(name: str) -> ModelSpec | None:
 
 
 def at_point(spec: ModelSpec, point: str) -> ModelSpec:
-    """A model as it was at one of its points. Raises CheckpointError for any other: what is asked for is never a path."""
+    """A model at one of its saved training steps. Raises CheckpointError for unknown steps, so `point` never becomes a path."""
     digests = dict(spec.points)
     if point not in digests:
         known = f"It has {', '.join(digests)}." if digests else "No points were kept of it."
         raise CheckpointError(f"{spec.title} has no point {shown(point)} of its training. {known}")
-    # The last point is the model itself, which is stored once
+    # The last step is the model itself, which is stored only once
     inside = spec.location if digests[point] == spec.sha256 else f"{spec.location}/{POINTS}/{point}"
-    if spec.source == "folder":  # of a Trainer: see training_in()
+    if spec.source == "folder":  # of a Trainer; see training_in()
         inside = str(Path(spec.location).parent / f"checkpoint-{point}")
     return replace(
         spec,
@@ -217,14 +234,16 @@ def at_point(spec: ModelSpec, point: str) -> ModelSpec:
 
 
 def training_in(spec: ModelSpec) -> ModelSpec | None:
-    """The training that transformers' Trainer left in a folder: its last checkpoint, with every one (checkpoint-500, checkpoint-1000, …) as
-    a point along it, by their numbers. Of more than MOST_POINTS the last are there. None for a folder without any that opens."""
+    """The training saved by transformers' Trainer in a folder: its last checkpoint, with each (checkpoint-500, …) as a point.
+
+    At most the last MAX_POINTS are included. None for a folder without a complete checkpoint.
+    """
     folder = Path(spec.location)
     if spec.source != "folder" or not folder.is_dir():
         return None
     inside = [path for path in folder.iterdir() if TRAINER_STEP.fullmatch(path.name) and path.is_dir()]
     whole = [path for path in inside if weight_file_of(path) is not None or is_adapter(path)]
-    steps = sorted(whole, key=lambda path: int(path.name.rpartition("-")[2]))[-MOST_POINTS:]
+    steps = sorted(whole, key=lambda path: int(path.name.rpartition("-")[2]))[-MAX_POINTS:]
     if not steps:
         return None
     points = tuple((path.name.rpartition("-")[2], "") for path in steps)
@@ -232,9 +251,9 @@ def training_in(spec: ModelSpec) -> ModelSpec | None:
 
 
 def trainer_losses(spec: ModelSpec) -> dict[int, Losses]:
-    """The losses at the points of a training that training_in() found; none for another model, or where its files tell of none.
+    """Losses at the points of a training from training_in(); empty for other models, or if none are recorded.
 
-    Raises CheckpointError where its trainer_state.json is damaged.
+    Raises CheckpointError if trainer_state.json is damaged.
     """
     if spec.source != "folder" or not spec.points:
         return {}
@@ -242,13 +261,13 @@ def trainer_losses(spec: ModelSpec) -> dict[int, Losses]:
 
 
 def opens(spec: ModelSpec) -> bool:
-    """Whether a folder holds a model or an adapter itself, and not only in folders inside of it."""
+    """True if a folder directly contains a model or an adapter."""
     folder = Path(spec.location)
     return not folder.is_dir() or weight_file_of(folder) is not None or is_adapter(folder) or bool(gguf_names(folder))
 
 
 def reads_numbers(spec: ModelSpec) -> bool:
-    """Whether a folder with a model has no file of a tokenizer, so that it reads token numbers alone. Files are not opened for it."""
+    """True if a folder with a model has no tokenizer file, so that it reads only token numbers. No file is opened."""
     folder = Path(spec.location)
     if spec.source != "folder" or not folder.is_dir() or not opens(spec) or gguf_names(folder):
         return False
@@ -267,19 +286,19 @@ def load(
     revision: str | None = None,
     progress: Progress | None = None,
 ) -> Loaded:
-    """A catalog id, "owner/name" on the Hub, a folder with config.json and model.safetensors, or a GGUF file or a folder with one.
+    """Load a catalog id, "owner/name" on the Hub, a folder with config.json and model.safetensors, a GGUF file, or a folder with one.
 
-    `progress` is told of the bytes of a download, and of a GGUF file that is unpacked; without it a bar shows them at a terminal and in
-    a notebook (core.bars). Raises CheckpointError with a sentence that names the file and the tensor if it cannot be loaded.
+    `progress` reports the bytes of a download or of unpacking a GGUF file; without it a progress bar is shown (core.bars). Raises
+    CheckpointError naming the file and the tensor if the model cannot be loaded.
     """
     if progress is None:
-        with bar(unit="B", unit_scale=True) as tell:
+        with bar(unit="B", unit_scale=True) as report:
             return load(
                 name,
                 device=device,
                 dtype=dtype,
                 revision=revision,
-                progress=lambda what, done, of: tell(done, of, what),
+                progress=lambda what, done, total: report(done, total, what),
             )
     spec = find(name)
     if revision is not None:
@@ -295,7 +314,7 @@ def load(
 
 
 def check_published(spec: ModelSpec, path: Path, digest: str) -> None:
-    """Raises CheckpointError for weights that are not those that the catalog knows."""
+    """Raises CheckpointError if the digest of a file differs from the catalog's."""
     if digest != spec.sha256:
         again = "Get it from the repository again" if spec.source == "shipped" else "Install or download it again"
         raise CheckpointError(
@@ -305,12 +324,10 @@ def check_published(spec: ModelSpec, path: Path, digest: str) -> None:
 
 
 def save(loaded: Loaded, folder: str | os.PathLike[str], *, dtype: torch.dtype | None = None) -> None:
-    """Write config.json, model.safetensors, tokenizer.json, generation_config.json and, of a chat model, tokenizer_config.json, which
-    load(folder) reads as the same model.
+    """Write a model to a folder, which is created if necessary, in the format that load() reads. See save_model().
 
-    The folder is made where there is none. Numbers are stored as they are, or as `dtype`: float16 and bfloat16 halve the file
-    and round them. Raises OSError where the folder cannot be written, and CheckpointError for numbers float16 cannot hold, and
-    for a classifier, whose head the files have no place for.
+    Numbers are stored in the dtype of the model or in `dtype`. Raises OSError if the folder cannot be written, and CheckpointError for
+    numbers too large for float16, and for a classifier, whose head cannot be stored.
     """
     if loaded.classifier is not None:
         raise CheckpointError(
@@ -321,9 +338,7 @@ def save(loaded: Loaded, folder: str | os.PathLike[str], *, dtype: torch.dtype |
         loaded.model,
         Path(folder),
         tokenizer=loaded.tokenizer,
-        pad_id=loaded.pad_id if loaded.has_pad else None,
-        start_id=loaded.start_id,
-        end_ids=loaded.end_ids,
+        ids=TokenIds(pad=loaded.pad_id if loaded.has_pad else None, start=loaded.start_id, end=loaded.end_ids),
         next_tokens=loaded.next_tokens,
         chat_template=loaded.chat_template,
         dtype=loaded.dtype if dtype is None else dtype,
@@ -331,7 +346,7 @@ def save(loaded: Loaded, folder: str | os.PathLike[str], *, dtype: torch.dtype |
 
 
 def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]:
-    """The folder that holds the files, after a download if need be, and the spec as it really is."""
+    """The spec with its actual source, and the folder of its files, which are downloaded if necessary."""
     if spec.source == "folder":
         return spec, Path(spec.location)
     if spec.source == "shipped":
@@ -341,13 +356,13 @@ def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]
         return spec, folder
     if spec.source == "package":
         module, inside = spec.location.split("/", 1)
-        package = importlib.util.find_spec(module)  # finds a top-level package without running it
+        package = importlib.util.find_spec(module)  # does not import a top-level package
         if package is not None and package.origin is not None:
             return spec, Path(package.origin).parent / inside
         if not spec.hub:
             raise CheckpointError(f"{spec.title} is not installed. `make run` installs it.")
         try:
-            # The Hub has the files of the family; the digest of a GGUF file says nothing about them.
+            # The Hub has other files than the package: the digest of its GGUF file does not apply.
             digest = "" if inside.endswith(gguf.SUFFIX) else spec.sha256
             return downloaded(replace(spec, source="hub", location=spec.hub, sha256=digest), progress)
         except CheckpointError as error:
@@ -358,7 +373,7 @@ def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]
 
 
 def downloaded(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]:
-    """From the Hub; the spec then names the very commit."""
+    """Download from the Hub. The returned spec names the commit."""
     from .fetching import fetch
 
     folder = fetch(spec, progress)
@@ -367,68 +382,78 @@ def downloaded(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, P
 
 @dataclass(frozen=True)
 class Parts:
-    """The content of a model's files, wherever they are."""
+    """Content of a model's files."""
 
-    theirs: Theirs
+    source_config: Theirs
     generation: Theirs | None
     tensors: Mapping[str, Stored]
     tokenizer: Tokenizer | None
-    found: Contents
+    contents: Contents
     renumbered: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     no_tokenizer: str = ""
     chat_template: ChatTemplate | None = None
-    unread: tuple[
-        str, ...
-    ] = ()  # sentences about a template that cannot be used, and about a text that is read otherwise
+    notices: tuple[str, ...] = ()
 
 
 def load_folder(
     folder: Path, spec: ModelSpec, device: torch.device, dtype: torch.dtype, *, finite: bool = False
 ) -> Loaded:
-    """`finite`: the numbers of its files were looked through when they were written."""
+    """`finite`: the numbers were checked when the files were written."""
     place = spec.location if spec.source == "hub" else spec.title
     if is_adapter(folder):
         return load_adapter(folder, spec, device, dtype)
-    check_there(folder, place)
-    theirs = text_half(Theirs(read_json(folder / "config.json")))
-    stated = folder / "generation_config.json"
-    generation = Theirs(read_json(stated), "generation_config.json") if stated.is_file() else None
-    family = family_of(theirs, place)  # an unknown model is refused before its weights are looked at
+    check_files_exist(folder, place)
+    source_config = text_backbone(Theirs(read_json(folder / "config.json")))
+    family = family_of(source_config, place)  # before the weights, so that unknown models are rejected quickly
     check_weights(folder, place)
-    tensors, rounded = in_full(theirs, stored_tensors(folder, finite=finite))
-    tokenizer = read_tokenizer(folder, family.model_type)
-    found = of_folder(folder, place)
-    no_tokenizer = cache.notes(folder).get("no_tokenizer") or without_tokenizer(found)
-    gaps, (template, unread) = renumbered(folder, tokenizer), read_chat_template(folder)
-    rounded = "" if family.model_type == MODEL_TYPE else rounded  # there it is the format and no other model
-    unread += (*marian_notices(folder, family.model_type), *filter(None, [rounded]))
-    parts = Parts(theirs, generation, tensors, tokenizer, found, gaps, no_tokenizer, template, unread)
+    tensors, dequantized = in_full(source_config, stored_tensors(folder, finite=finite))
+    tokenizer, contents = read_tokenizer(folder, family.model_type), of_folder(folder, place)
+    template, notices = read_chat_template(folder)
+    notices += marian_notices(folder, family.model_type)
+    if dequantized and family.model_type != MODEL_TYPE:  # our own format may store int8
+        notices += (dequantized,)
+    parts = Parts(
+        source_config,
+        _generation_of(folder),
+        tensors,
+        tokenizer,
+        contents,
+        renumbered=renumbered(folder, tokenizer),
+        no_tokenizer=cache.notes(folder).get("no_tokenizer") or without_tokenizer(contents),
+        chat_template=template,
+        notices=notices,
+    )
     return assembled(parts, spec, device, dtype)
 
 
+def _generation_of(folder: Path) -> Theirs | None:
+    path = folder / "generation_config.json"
+    return Theirs(read_json(path), path.name) if path.is_file() else None
+
+
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds an adapter and no model."""
-    there = [(folder / name).is_file() for name in (adapter.CONFIG, adapter.WEIGHTS)]
-    return all(there) and weight_file_of(folder) is None
+    """True if a folder contains an adapter and no model."""
+    files = [folder / name for name in (adapter.CONFIG, adapter.WEIGHTS)]
+    return all(path.is_file() for path in files) and weight_file_of(folder) is None
 
 
 def base_here(folder: Path, name: str) -> Path | None:
-    """The folder of the model that an adapter was made for, as far as it is here: beside it, or among the Hub's downloads."""
+    """Folder of an adapter's base model, next to it or in the Hub's cache; None if it is missing."""
     base = adapter.base_beside(folder, name)
     return cached(name) if base is None and HUB_NAME.fullmatch(name) else base
 
 
 def cached(repository: str) -> Path | None:
-    """The folder of an earlier download of a whole model of the Hub; None where there is none. Nothing is asked of the Hub."""
+    """Folder of a model downloaded earlier from the Hub; None if there is none. Makes no request."""
     try:
         from . import fetching
-    except CheckpointError:  # who has no client of the Hub has nothing downloaded
+    except CheckpointError:  # without the Hub's client nothing was downloaded
         return None
     return fetching.cached(repository)
 
 
 def base_of(spec: ModelSpec) -> ModelSpec | None:
-    """The model that the adapter in a folder was made for, as a folder of its own; None for what is no adapter, and where it is not here."""
+    """Spec of the base model of the adapter in a folder; None if the folder has no adapter, or the base is missing."""
     folder = Path(spec.location)
     if spec.source != "folder" or not folder.is_dir() or not is_adapter(folder):
         return None
@@ -443,40 +468,38 @@ def base_of(spec: ModelSpec) -> ModelSpec | None:
 
 
 def load_adapter(folder: Path, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
-    """The model that an adapter was made for, with its weights merged. Nothing is downloaded for it.
+    """The adapter's base model with the adapter merged into it. Nothing is downloaded.
 
-    Raises CheckpointError where that model is not here, naming it.
+    Raises CheckpointError naming the base if it is missing.
     """
-    found = of_folder(folder, spec.title)
+    contents = of_folder(folder, spec.title)
     try:
         config = adapter.read_config(folder)
         name, is_lora = config.str("base_model_name_or_path", ""), adapter.is_lora(config)
     except CheckpointError as error:
-        raise CheckpointError(f"{error} {without_config(found)}") from error
+        raise CheckpointError(f"{error} {without_config(contents)}") from error
     base = base_here(folder, name)
     if base is None or not is_lora:
-        raise CheckpointError(without_base(found) if is_lora else without_config(found))
-    read = adapter.read_adapter(folder)
-    theirs = text_half(Theirs(read_json(base / "config.json")))
-    family = family_of(theirs, base.name)
+        raise CheckpointError(without_base(contents) if is_lora else without_config(contents))
+    lora = adapter.read_adapter(folder)
+    source_config = text_backbone(Theirs(read_json(base / "config.json")))
+    family = family_of(source_config, base.name)
     check_weights(base, base.name)
-    whole, rounded = in_full(theirs, stored_tensors(base))
-    tensors, said = adapter.merged(read, family, without_prefix(family, whole))
-    theirs = adapter.with_classes(theirs, read, family, tensors)
+    stored, dequantized = in_full(source_config, stored_tensors(base))
+    tensors, merged = adapter.merged(lora, family, without_prefix(family, stored))
     text = folder if any((folder / name).is_file() for name in TEXT_FILES) else base
-    stated = base / "generation_config.json"
-    template, unread = read_chat_template(text)
+    template, notices = read_chat_template(text)
     tokenizer = read_tokenizer(text, family.model_type)
     parts = Parts(
-        theirs,
-        Theirs(read_json(stated), "generation_config.json") if stated.is_file() else None,
+        adapter.with_classes(source_config, lora, family, tensors),
+        _generation_of(base),
         tensors,
         tokenizer,
         Contents(spec.title, (), lambda _: {}),
-        renumbered(text, tokenizer),
-        without_tokenizer(of_folder(text, spec.title)),
-        template,
-        (said, *unread, *filter(None, [rounded])),
+        renumbered=renumbered(text, tokenizer),
+        no_tokenizer=without_tokenizer(of_folder(text, spec.title)),
+        chat_template=template,
+        notices=tuple(filter(None, (merged, *notices, dequantized))),
     )
     return assembled(parts, spec, device, dtype)
 
@@ -488,7 +511,7 @@ def load_gguf(
     dtype: torch.dtype,
     progress: Progress = lambda *_: None,
 ) -> Loaded:
-    """From the cache, where it lies unpacked; the first time it is unpacked into it. Without a cache it is unpacked into memory."""
+    """Load from the cache of unpacked models, after unpacking if necessary. Without a cache the model is unpacked into memory."""
     digest = cache.digest_of(files, progress)
     if spec.sha256:
         check_published(spec, files[0], digest)
@@ -497,13 +520,13 @@ def load_gguf(
     from .gguf.model import read_model
 
     read = read_model(files)
-    theirs = Theirs(read.config, read.name)
-    # Weights that do not fit together, or not into memory, are refused before anything is written.
-    admit_weights(fitted(theirs, read.tensors, spec.title), device, dtype)
+    source_config = Theirs(read.config, read.name)
+    # Reject inconsistent and too large weights before anything is written.
+    admit_weights(plan_assembly(source_config, read.tensors, spec.title), device, dtype)
     if (folder := cache.keep(digest, read, progress)) is not None:
         return load_folder(folder, spec, device, dtype, finite=True)
     parts = Parts(
-        theirs,
+        source_config,
         Theirs(read.generation, read.name),
         read.tensors,
         read.tokenizer,
@@ -515,26 +538,31 @@ def load_gguf(
 
 
 def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Loaded:
-    theirs, tokenizer = parts.theirs, parts.tokenizer
-    model, family, unused = assemble(theirs, parts.tensors, device, dtype, parts.found.title)
-    held = Held(parts.tensors, parts.found.title, theirs)
-    head = assemble_classifier(family, model.config, held, device, dtype)
-    classifier, used = head or (None, frozenset())
+    source_config, tokenizer = parts.source_config, parts.tokenizer
+    model, family, unused = assemble(source_config, parts.tensors, device, dtype, parts.contents.title)
+    source = TensorSource(parts.tensors, parts.contents.title, source_config)
+    classifier, used = assemble_classifier(family, model.config, source, device, dtype) or (None, frozenset())
     unused = tuple(name for name in unused if name not in used)
-    special = special_ids(theirs, parts.generation, family, model.config, tokenizer)
-    # Without a file of its own, what may be written is where it was before there was one.
-    rule, told = next_token_rule(parts.generation or theirs, model.config, special["end_ids"])
-    unused_parts = notices_of(parts.found, unused, parts.tensors, model.config, parts.renumbered, theirs.whole)
-    notices = (*own_code(theirs, family), *told, *unused_parts, *parts.unread)
-    if classifier is None and classifies(theirs):
+    special = special_ids(source_config, parts.generation, family, model.config, tokenizer)
+    # Older repositories have generation settings in config.json.
+    rule, not_applied = next_token_rule(parts.generation or source_config, model.config, special["end_ids"])
+    unused_parts = notices_of(
+        parts.contents, unused, parts.tensors, model.config, parts.renumbered, source_config.whole
+    )
+    notices = (*custom_code_notices(source_config, family), *not_applied, *unused_parts, *parts.notices)
+    if classifier is None and (head := classifies(source_config)):
         notices += (
-            f"Its classes are not computed: config.json names {shown(classifies(theirs))}, whose head is of a kind that is not supported.",
+            f"Its classes are not computed: config.json names {shown(head)}, whose head is of a kind that is not supported.",
         )
     weights = [*model.parameters(), *(() if classifier is None else classifier.parameters())]
-    n_params = sum(parameter.numel() for parameter in weights)
-    classes = None if classifier is None else classifier.classes
     return Loaded(
-        spec=replace(spec, family=family.model_type, n_params=n_params, notices=notices, classes=classes),
+        spec=replace(
+            spec,
+            family=family.model_type,
+            n_params=sum(parameter.numel() for parameter in weights),
+            notices=notices,
+            classes=None if classifier is None else classifier.classes,
+        ),
         config=model.config,
         model=model,
         tokenizer=tokenizer,
@@ -549,24 +577,10 @@ def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.
     )
 
 
-def own_code(theirs: Theirs, family: Family) -> tuple[str, ...]:
-    """A sentence for a repository that brings classes of its own (auto_map), which are never run."""
-    classes = theirs.inside("auto_map").values
-    names = sorted(
-        {str(name) for value in classes.values() for name in (value if isinstance(value, list) else [value])}
-    )
-    if not names:
-        return ()
-    return (
-        f"The repository brings code of its own ({shown(', '.join(names))}, in auto_map of config.json). It is not run: this is "
-        f"{family.title} as published, and where that code does otherwise its numbers are others.",
-    )
-
-
 def gguf_files(place: Path, title: str) -> list[Path]:
-    """The files of a GGUF model: of a file itself, or of a folder with one and no weights of another form; none for other folders.
+    """Files of a GGUF model: of the file itself, or of a folder with one and no other weights; empty for other folders.
 
-    Raises CheckpointError for a folder with several, naming them, and where parts of a split one are missing.
+    Raises CheckpointError for a folder with several models, and for missing parts of a split one.
     """
     if place.is_file():
         files = gguf.parts_of(place)
@@ -583,12 +597,12 @@ def gguf_files(place: Path, title: str) -> list[Path]:
 
 
 def gguf_names(folder: Path) -> list[str]:
-    """The GGUF models in a folder, by their files."""
+    """First file of each GGUF model in a folder."""
     return gguf.models_in([path.name for path in folder.iterdir() if path.is_file()])
 
 
-def check_there(folder: Path, place: str) -> None:
-    """Raises CheckpointError for a folder that has no config.json, or files that are not the ones that they are called."""
+def check_files_exist(folder: Path, place: str) -> None:
+    """Raises CheckpointError for a folder without config.json, or with Git LFS pointers."""
     if empty := pointers(folder):
         raise CheckpointError(addresses(empty, place, Path(place)))
     if not (folder / "config.json").is_file():
@@ -596,7 +610,7 @@ def check_there(folder: Path, place: str) -> None:
 
 
 def addresses(empty: list[str], place: str, folder: Path) -> str:
-    """The sentence about files that Git LFS has not filled."""
+    """Message about Git LFS pointers."""
     return (
         f"{listed(empty)} in {place} hold{'s' * (len(empty) == 1)} only the address of the file that belongs there: the repository was cloned "
         f"without its large files. Get them: `git lfs install; git -C {shlex.quote(str(folder))} lfs pull`."
@@ -604,7 +618,7 @@ def addresses(empty: list[str], place: str, folder: Path) -> str:
 
 
 def check_weights(folder: Path, place: str) -> None:
-    """Raises CheckpointError for a folder whose weights are not there, not all there, or in another form."""
+    """Raises CheckpointError for a folder whose weights are missing, incomplete or in another format."""
     name = weight_file_of(folder)
     if name is None:
         raise CheckpointError(without_weights(of_folder(folder, place)))
@@ -612,46 +626,3 @@ def check_weights(folder: Path, place: str) -> None:
         shards = shard_names(read_json(folder / name), name)
         if missing := absent(folder, shards):
             raise CheckpointError(missing_shards(of_folder(folder, place), missing, shards, name))
-
-
-def special_ids(
-    theirs: Theirs, generation: Theirs | None, family: Family, config: ModelConfig, tokenizer: Tokenizer | None
-) -> dict[str, Any]:
-    """pad_id, has_pad, start_id and end_ids of a model. Padding is masked, so where a model has no token for it any other will
-    do: its last one, or 0."""
-
-    def all_stated(place: Theirs | None, key: str) -> list[int]:
-        value = None if place is None else place.any(key, None)
-        values = value if isinstance(value, list) else [value]  # Llama 3 ends with any of several tokens
-        whole = [v for v in values if isinstance(v, int) and not isinstance(v, bool)]
-        return [v for v in whole if 0 <= v < config.vocab_size]
-
-    def stated(key: str) -> int | None:
-        return next(iter(all_stated(theirs, key) + all_stated(generation, key)), None)
-
-    named = [tokenizer.token_to_id(name) for name in ("[PAD]", "<pad>")] if tokenizer is not None else []
-    end = stated("eos_token_id")
-    # Where both files name ends, those of the file about writing are meant.
-    ends = all_stated(generation, "eos_token_id") or all_stated(theirs, "eos_token_id")
-    # Positions that count what is not padding have a row of their table for it: nothing else may fill a batch up.
-    own = [config.uncounted_id, stated("pad_token_id"), *named]
-    pad_id = next(i for i in (*own, end, 0) if i is not None and i < config.vocab_size)
-    start = None
-    if config.kind == "encoder-decoder":
-        start = stated("decoder_start_token_id")
-        start = end if start is None and family.start_token == "eos" else start
-        start = pad_id if start is None else start
-    return {
-        "pad_id": pad_id,
-        "has_pad": pad_id in own,
-        "start_id": start,
-        "end_ids": tuple(dict.fromkeys(ends)),
-    }
-
-
-def sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error

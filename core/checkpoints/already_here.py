@@ -1,6 +1,6 @@
-"""Models that other programs of this machine have downloaded: Ollama, LM Studio and the Hub's cache, by name, size and whether they open.
+"""Models downloaded by other programs on this machine (Ollama, LM Studio, the Hub's cache): name, size, and whether they open.
 
-For a person's own machine. Nothing outside of the folders that are given is looked at: a link that leads out of them is passed over.
+For personal machines. Links that lead out of the given folders are ignored.
 """
 
 from __future__ import annotations
@@ -15,64 +15,64 @@ from ..errors import CheckpointError, Refused
 from . import gguf
 from .family import Theirs, shown
 from .files import SINGLE, Stored, read_json, stored_tensors, weight_file
-from .loading import family_of, fitted
+from .loading import family_of, plan_assembly
 from .rounded import in_full
-from .text_half import text_half
+from .text_half import text_backbone
 
-MOST = 500  # models of one program that are looked at
-MOST_FILES = 20_000  # names that are read in one folder
-LARGEST_MANIFEST = 1 << 20
+MAX_MODELS = 500  # per program
+MAX_FILES = 20_000  # in one folder
+MAX_MANIFEST = 1 << 20
 MODEL_LAYER = "application/vnd.ollama.image.model"
 AGAIN = "Download the model again there."
-# Variables by which the programs are told of another folder than their usual one.
-TOLD = {"Ollama": ("OLLAMA_MODELS",), "LM Studio": (), "Hub": ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")}
+# Environment variables for the folders of the programs.
+FOLDER_VARIABLES = {"Ollama": ("OLLAMA_MODELS",), "LM Studio": (), "Hub": ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")}
 
 
 @dataclass(frozen=True)
 class Found:
-    """A model on this machine. `why_not` is the sentence that says why it does not open; empty where core.load(path) opens it."""
+    """A model on this machine. `why_not` is the reason if it cannot be opened, and empty otherwise."""
 
-    name: str  # as its program calls it: llama3.2:1b, owner/name
+    name: str  # in its program: llama3.2:1b, owner/name
     program: str
-    path: str  # of the file or folder that core.load() takes; "" where there is none
+    path: str  # of the file or folder for core.load(); "" if it is missing
     n_bytes: int  # of its files
     why_not: str = ""
-    no_text: str = ""  # the sentence that says why it reads token numbers only, where it opens and that is so
-    n_params: int = 0  # numbers of all its tensors; 0 where they were not counted
-    place: str = ""  # the folder of its program: what leads out of it is not looked at
+    no_text: str = ""  # the reason if it opens, but reads only token numbers
+    n_params: int = 0  # 0 if not counted
+    place: str = ""  # folder of its program; links out of it are ignored
 
 
 def usual_folders(home: Path | None = None) -> dict[str, tuple[Path, ...]]:
-    """Where the programs keep their models: their usual folders in `home`, or, of this user, those that their own variables name."""
-    told = os.environ if home is None else {}
+    """The programs' model folders in `home`; for the current user, environment variables take precedence."""
+    environment = os.environ if home is None else {}
     home = Path.home() if home is None else home
     usual = {
         "Ollama": (home / ".ollama" / "models",),
         "LM Studio": (home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"),
         "Hub": (home / ".cache" / "huggingface" / "hub",),
     }
-    named = {program: [told[name] for name in names if told.get(name)] for program, names in TOLD.items()}
+    named = {
+        program: [environment[name] for name in names if environment.get(name)]
+        for program, names in FOLDER_VARIABLES.items()
+    }
     return {program: tuple(map(Path, named[program][:1])) or places for program, places in usual.items()}
 
 
 def already_here(folders: dict[str, tuple[Path, ...]]) -> tuple[Found, ...]:
-    """The models in these folders, by program and name, each looked into. A folder that is missing or cannot be read has none."""
+    """The models in these folders, by program and name, each inspected. Missing and unreadable folders are skipped."""
     return tuple(looked_into(each) for each in named(folders))
 
 
 def named(folders: dict[str, tuple[Path, ...]]) -> tuple[Found, ...]:
-    """The same by their names and sizes alone, which is quick: no model is opened. `why_not` is of the program's own list."""
-    ways = {"Ollama": _ollama, "LM Studio": _lm_studio, "Hub": _hub}
-    found: list[Found] = []
-    for program, places in folders.items():
-        for place in places:
-            if place.is_dir():
-                found += ways[program](place.resolve())
-    return tuple(sorted(found, key=lambda each: (each.program, each.name, each.path)))
+    """The models with only their names and sizes; no model is opened. `why_not` is set for damaged entries of a program's list."""
+    readers = {"Ollama": _ollama, "LM Studio": _lm_studio, "Hub": _hub}
+    places = [(program, place.resolve()) for program, places in folders.items() for place in places if place.is_dir()]
+    models = [each for program, place in places for each in readers[program](place)]
+    return tuple(sorted(models, key=lambda each: (each.program, each.name, each.path)))
 
 
 def looked_into(found: Found) -> Found:
-    """The same with the numbers that it has and, where core.load() would refuse it, the reason. Headers are read, no numbers are."""
+    """The model with its number of parameters, or the reason if core.load() would reject it. Only headers are read."""
     if found.why_not:
         return found
     path, no_text = Path(found.path), ""
@@ -85,37 +85,37 @@ def looked_into(found: Found) -> Found:
 
             numbers = numbers_of(gguf.parts_of(path))
             tensors = numbers.tensors
-            fitted(Theirs(numbers.config, path.name), tensors, found.name)
+            plan_assembly(Theirs(numbers.config, path.name), tensors, found.name)
             no_text = without_text(numbers.header, numbers.n_rows)
     except Refused as error:
-        # A blob of Ollama is called by its digest, which says nothing to a person.
+        # Ollama names files by their digests, which are meaningless to people.
         return replace(found, why_not=str(error).replace(path.name, found.name))
     return replace(found, no_text=no_text, n_params=sum(math.prod(stored.shape) for stored in tensors.values()))
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """Files below a folder, at most MOST_FILES of them. Folders that are links are not entered."""
+    """At most MAX_FILES files below a folder. Links to folders are not followed."""
     n = 0
     for folder, inside, names in os.walk(place):
         inside.sort()
         for name in sorted(names):
             n += 1
-            if n > MOST_FILES:
+            if n > MAX_FILES:
                 return
             yield Path(folder) / name
 
 
 def _within(path: Path, place: Path) -> bool:
-    """Whether it is a file, and lies in the folder when all links are followed."""
+    """True for a file that is inside of the folder after links are resolved."""
     real = path.resolve()
     return real.is_relative_to(place) and real.is_file()
 
 
 def _ollama(place: Path) -> list[Found]:
-    """A manifest for each name, manifests/<host>/<owner>/<model>/<tag>; the weights are a blob that it names by its digest."""
-    found = []
+    """One manifest per name, manifests/<host>/<owner>/<model>/<tag>, which contains the digest of the weights."""
+    models: list[Found] = []
     for manifest in _files(place / "manifests"):
-        if len(found) == MOST:
+        if len(models) == MAX_MODELS:
             break
         parts = manifest.relative_to(place / "manifests").parts
         if len(parts) != 4 or manifest.name.startswith(".") or not _within(manifest, place):
@@ -124,25 +124,28 @@ def _ollama(place: Path) -> list[Found]:
         each = Found(f"{model}:{tag}" if owner == "library" else f"{owner}/{model}:{tag}", "Ollama", "", 0)
         try:
             blob = _blob(manifest, place)
-            found.append(replace(each, path=str(blob), n_bytes=blob.stat().st_size, place=str(place)))
+            models.append(replace(each, path=str(blob), n_bytes=blob.stat().st_size, place=str(place)))
         except CheckpointError as error:
-            found.append(replace(each, why_not=str(error)))
-    return found
+            models.append(replace(each, why_not=str(error)))
+    return models
 
 
 def _blob(manifest: Path, place: Path) -> Path:
-    """The weights that a manifest of Ollama names. Raises CheckpointError for one that is damaged or names none that are here."""
-    if manifest.stat().st_size > LARGEST_MANIFEST:
-        raise CheckpointError(f"Its manifest is larger than {LARGEST_MANIFEST >> 20} MB, so it is none. {AGAIN}")
+    """Weights of an Ollama manifest. Raises CheckpointError for a damaged manifest, and for missing weights."""
+    if manifest.stat().st_size > MAX_MANIFEST:
+        raise CheckpointError(f"Its manifest is larger than {MAX_MANIFEST >> 20} MB, so it is none. {AGAIN}")
     try:
         layers = read_json(manifest).get("layers")
     except CheckpointError:
         raise CheckpointError(f"Its manifest is damaged: it is not valid JSON. {AGAIN}") from None
-    layers = layers if isinstance(layers, list) else []
-    kinds = [(layer.get("mediaType"), layer.get("digest")) for layer in layers if isinstance(layer, dict)]
-    digest = next((str(digest) for kind, digest in kinds if kind == MODEL_LAYER), None)
-    if digest is None:
+    weights = [
+        str(layer.get("digest"))
+        for layer in (layers if isinstance(layers, list) else [])
+        if isinstance(layer, dict) and layer.get("mediaType") == MODEL_LAYER
+    ]
+    if not weights:
         raise CheckpointError("Its manifest names no weights: it may be a model that runs elsewhere, or be damaged.")
+    digest = weights[0]
     kind, _, number = digest.partition(":")
     blob = place / "blobs" / f"{kind}-{number}"
     if kind != "sha256" or not number.isalnum():
@@ -156,54 +159,58 @@ def _blob(manifest: Path, place: Path) -> Path:
 
 def _lm_studio(place: Path) -> list[Found]:
     """<publisher>/<repository>/<file>.gguf."""
-    found = []
     by_folder: dict[Path, list[str]] = {}
     for path in _files(place):
         if path.name.endswith(gguf.SUFFIX) and _within(path, place):
             by_folder.setdefault(path.parent, []).append(path.name)
-    for folder, names in by_folder.items():
-        for name in gguf.models_in(names):
-            title = (folder / gguf.title_of(name)).relative_to(place).as_posix()
-            found.append(_file(title, "LM Studio", folder / name, place))
-    return found[:MOST]
+    models = [
+        _file((folder / gguf.title_of(name)).relative_to(place).as_posix(), "LM Studio", folder / name, place)
+        for folder, names in by_folder.items()
+        for name in gguf.models_in(names)
+    ]
+    return models[:MAX_MODELS]
 
 
 def _hub(place: Path) -> list[Found]:
-    """models--<owner>--<name>/snapshots/<commit>, whose files are links to blobs beside them."""
-    found = []
-    for repository in sorted(place.glob("models--*"))[:MOST]:
+    """models--<owner>--<name>/snapshots/<commit>, whose files are links to blobs."""
+    models: list[Found] = []
+    for repository in sorted(place.glob("models--*"))[:MAX_MODELS]:
         name = repository.name.removeprefix("models--").replace("--", "/", 1)
         snapshots = repository / "snapshots"
-        commits = sorted(snapshots.iterdir(), key=lambda each: each.stat().st_mtime) if snapshots.is_dir() else []
-        for commit in commits[-1:]:
-            inside = [path for path in _files(commit) if path.parent == commit and _within(path, place)]
-            weights = [path for path in inside if path.suffix == ".safetensors"]
-            if weights or (commit / "config.json") in inside:
-                n_bytes = sum(path.stat().st_size for path in weights)
-                found.append(Found(name, "Hub", str(commit), n_bytes, place=str(place)))
-            files = [path.name for path in inside if path.name.endswith(gguf.SUFFIX)]
-            found += [
-                _file(f"{name}/{gguf.title_of(file)}", "Hub", commit / file, place) for file in gguf.models_in(files)
-            ]
-    return found[:MOST]
+        commits = list(snapshots.iterdir()) if snapshots.is_dir() else []
+        if commits:
+            models += _snapshot(name, max(commits, key=lambda each: each.stat().st_mtime), place)
+    return models[:MAX_MODELS]
+
+
+def _snapshot(name: str, commit: Path, place: Path) -> list[Found]:
+    """The model of a snapshot, and each of its GGUF models."""
+    inside = [path for path in _files(commit) if path.parent == commit and _within(path, place)]
+    weights = [path for path in inside if path.suffix == ".safetensors"]
+    models = []
+    if weights or (commit / "config.json") in inside:
+        n_bytes = sum(path.stat().st_size for path in weights)
+        models.append(Found(name, "Hub", str(commit), n_bytes, place=str(place)))
+    files = gguf.models_in([path.name for path in inside if path.name.endswith(gguf.SUFFIX)])
+    return models + [_file(f"{name}/{gguf.title_of(file)}", "Hub", commit / file, place) for file in files]
 
 
 def _tensors_of_folder(folder: Path, found: Found) -> Mapping[str, Stored]:
-    """The tensors of a folder of the Hub's cache, held against its config.json. Raises CheckpointError where it does not open."""
+    """Tensors of a folder in the Hub's cache, checked against its config.json. Raises CheckpointError if it cannot be opened."""
     inside = {path for path in _files(folder) if _within(path, Path(found.place))}
     if folder / "config.json" not in inside:
         raise CheckpointError("It has no config.json.")
-    theirs = text_half(Theirs(read_json(folder / "config.json")))
-    family_of(theirs, found.name)
+    source_config = text_backbone(Theirs(read_json(folder / "config.json")))
+    family_of(source_config, found.name)
     if weight_file(path.name for path in inside if path.parent == folder) is None:
         raise CheckpointError(f"It has no {SINGLE}.")
-    tensors, _ = in_full(theirs, stored_tensors(folder))
-    fitted(theirs, tensors, found.name)
+    tensors, _ = in_full(source_config, stored_tensors(folder))
+    plan_assembly(source_config, tensors, found.name)
     return tensors
 
 
 def _file(name: str, program: str, path: Path, place: Path) -> Found:
-    """A model in a GGUF file, or in all parts of a split one."""
+    """A model in one GGUF file or in several parts."""
     try:
         files, why_not = gguf.parts_of(path), ""
     except CheckpointError as error:

@@ -1,4 +1,4 @@
-"""Tensors under the names that their family gives them, whatever the model was saved inside of."""
+"""Strips wrappers and prefixes from tensor names, so that they match the names of their family."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ..errors import CheckpointError
 from .files import Stored
 
-WRAPPERS = {  # a part of the names of a model that was saved inside of something -> the thing that it was in
+WRAPPERS = {  # part of a tensor's name -> the wrapper that inserted it
     "_orig_mod": "torch.compile",
     "module": "DataParallel",
     "_fsdp_wrapped_module": "FSDP",
     "_checkpoint_wrapped_module": "activation checkpointing",
     "_forward_module": "Lightning",
 }
-# What comes before the names of a text half, or of a model inside of PEFT's.
+# Prefixes of a text backbone, or of a model wrapped by PEFT.
 BEFORE = ("model.language_model.", "language_model.", "model.text_model.", "base_model.model.", "transformer.")
 
 
-def unwrapped(name: str, wraps: Iterable[str] = WRAPPERS) -> str:
-    """A tensor's name without the parts of what the model was wrapped in."""
+def strip_wrappers(name: str, wraps: Iterable[str] = WRAPPERS) -> str:
+    """A tensor's name without the parts inserted by wrappers."""
     return ".".join(part for part in name.split(".") if part not in wraps)
 
 
-def bare(prefix: str, tables: Sequence[str], tensors: Mapping[str, Stored]) -> dict[str, Stored]:
-    """The tensors by the names that a family gives them: without what wraps them, and without `prefix`, the family's own.
+def strip_prefix(prefix: str, tables: Sequence[str], tensors: Mapping[str, Stored]) -> dict[str, Stored]:
+    """The tensors without wrappers, without a prefix in BEFORE, and without the family's own `prefix`.
 
-    `tables` are the names that a family has for the token table, which show whether there is anything else before its names.
-    Raises CheckpointError where two tensors would have one name.
+    `tables` are the family's names of the token table, which show whether another prefix comes first. Raises CheckpointError if two
+    tensors end up with the same name.
     """
-    named = _renamed(tensors, unwrapped)
+    named = _renamed(tensors, strip_wrappers)
     before = next((b for b in BEFORE if _tables(named, b, prefix, tables)), "")
     if before and not _tables(named, "", prefix, tables):
         named = _renamed(named, lambda name: name.removeprefix(before))

@@ -1,7 +1,7 @@
-"""The models on offer: where each comes from, under which licence, and the digest its weights must have.
+"""The catalog of models: origin, licence, and the digest of the weights.
 
-Those that ship lie in models/. The results of a training (digests, sizes, points along the way) is in models/index.json,
-which `python -m scripts.catalog` writes; a model that is not in it is not on offer.
+Shipped models are in models/. models/index.json, written by `python -m scripts.catalog`, has the results of their training (digests,
+sizes, saved steps); models that it does not list are not offered.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ..model.classifier import ClassNames
 SourceKind = Literal["package", "hub", "folder", "shipped", "built", "trained", "weights"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Shipped models lie inside a package that was installed, and beside core/ in the repository.
+# Inside of an installed package, and next to core/ in the repository.
 MODELS = PACKAGE / "models" if (PACKAGE / "models").is_dir() else PACKAGE.parent / "models"
 INDEX = "index.json"
-POINTS = "steps"  # the folder of a model that holds points along its training, each named by its step
+POINTS = "steps"  # subfolder of a model with its saved training steps
 CURVE, ATLAS = "curve.json.gz", "atlas.json.gz"
 
 log = logging.getLogger("headlight")
@@ -31,24 +31,24 @@ log = logging.getLogger("headlight")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """A model by name. What only the files can tell (family, n_params, notices) is filled in when it is loaded."""
+    """A model by name. Loading fills in what depends on its files: family, n_params, notices and classes."""
 
     id: str
     title: str
     family: str = ""
     source: SourceKind
-    location: str  # package: module/folder or file; hub: owner/name; folder: its path, or a file's; shipped: its path inside models/
+    location: str  # package: module/folder or file; hub: owner/name; folder: path of a folder or file; shipped: path in models/
     revision: str | None = None
     files: tuple[str, ...] = ()
     sha256: str = ""  # of model.safetensors, or of its GGUF file
     licence: str = ""
     n_params: int = 0
     note: str = ""
-    hub: str = ""  # where else it is published, for when the package is not installed
-    example: str = ""  # a text that it was made for
-    notices: tuple[str, ...] = ()  # sentences about files and tensors that take no part: only the files can tell
-    points: tuple[tuple[str, str], ...] = ()  # saved along its training: step as its folder names it, sha256
-    classes: ClassNames | None = None  # of a model that sorts texts into classes: only the files can tell
+    hub: str = ""  # repository on the Hub, if the package is not installed
+    example: str = ""  # example text
+    notices: tuple[str, ...] = ()  # about unused files and tensors, and unsupported settings
+    points: tuple[tuple[str, str], ...] = ()  # saved training steps: (name of the folder, sha256)
+    classes: ClassNames | None = None  # of a sequence classifier
 
 
 MINILM = ModelSpec(
@@ -82,14 +82,14 @@ SMOLLM2 = ModelSpec(
 
 
 class Shipped(NamedTuple):
-    """A title, one line, and a text that it was made for."""
+    """Texts about a shipped model."""
 
     title: str
     note: str
     example: str
 
 
-# Folder in models/ -> what it says, in the order in which they are offered
+# Folder in models/ -> its texts, in display order
 SHIPPED: dict[str, Shipped] = {
     "storyteller": Shipped(
         "Storyteller",
@@ -150,7 +150,7 @@ SHIPPED: dict[str, Shipped] = {
 
 
 def shipped(folder: Path = MODELS) -> tuple[ModelSpec, ...]:
-    """Those of SHIPPED that the folder's index has. An index that is missing or cannot be read is logged and has none."""
+    """Models of SHIPPED in the folder's index. A missing or damaged index is logged, and has none."""
     try:
         index = json.loads((folder / INDEX).read_text("utf-8"))
         return tuple(_spec(name, index[name]) for name in SHIPPED if name in index)
@@ -179,9 +179,9 @@ def _spec(name: str, known: dict[str, Any]) -> ModelSpec:
 
 @lru_cache(maxsize=32)
 def curve(name: str) -> dict[str, list[float]]:
-    """How a shipped model's training went: columns step, loss, accuracy, learning_rate and seconds, a row for each step.
+    """Training curve of a shipped model: columns step, loss, accuracy, learning_rate and seconds, one row per step.
 
-    Loss (nats per token) and accuracy are those of the batch that the step learnt from. Empty where there is no such file.
+    Loss (nats per token) and accuracy are those of the step's training batch. Empty without such a file.
     """
     if name not in SHIPPED:
         return {}
@@ -192,7 +192,7 @@ def curve(name: str) -> dict[str, list[float]]:
         return {}
 
 
-# Names of models in papers and tutorials, and the repositories of the Hub where their authors keep them.
+# Names of models in papers and tutorials -> their authors' repositories on the Hub.
 HUB_NAMES = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     **{
@@ -217,7 +217,7 @@ CATALOG: tuple[ModelSpec, ...] = (SMOLLM2, MINILM, *shipped())
 
 
 def atlas_of(model_id: str, folder: Path = MODELS) -> dict[str, Any] | None:
-    """What core.sweep.atlas found of a model over a corpus, where that ships with it: the data of core.sweep.atlas.summary()."""
+    """The shipped atlas of a model, in the format of core.sweep.atlas.summary(); None if there is none."""
     path = folder / model_id / ATLAS
     if not path.resolve().is_relative_to(folder.resolve()):
         return None

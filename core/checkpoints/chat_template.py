@@ -1,4 +1,4 @@
-"""The chat template beside a checkpoint: chat_template.jinja, or `chat_template` of tokenizer_config.json, and the tokens it names."""
+"""Reads chat templates, from chat_template.jinja or tokenizer_config.json, and the special tokens that they use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .family import shown
 from .files import read_json
 
 TEMPLATE = "chat_template.jinja"
-# Default tokens of tokenizer classes in transformers, used where the files name none.
+# Default tokens of tokenizer classes in transformers.
 END = "<|endoftext|>"
 CLASS_TOKENS: Mapping[str, Mapping[str, str | None]] = {
     "LlamaTokenizer": {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"},
@@ -38,7 +38,7 @@ CLASS_TOKENS: Mapping[str, Mapping[str, str | None]] = {
         "mask_token": "<MASK_TOKEN>",
     },
 }
-CLASSES = {  # of a model type, where the settings name no class
+CLASSES = {  # of a model type, if the settings name no class
     **dict.fromkeys(("llama", "mistral", "mixtral"), "LlamaTokenizer"),
     **dict.fromkeys(("gemma", "gemma2", "gemma3_text", "gemma3"), "GemmaTokenizer"),
     **dict.fromkeys(("qwen2", "qwen3", "qwen2_moe", "qwen3_moe"), "Qwen2Tokenizer"),
@@ -46,27 +46,28 @@ CLASSES = {  # of a model type, where the settings name no class
     "gpt2": "GPT2Tokenizer",
     "gpt_neox": "GPTNeoXTokenizer",
 }
-DEFAULT = "default"  # of several templates: the one for a conversation without tools
+DEFAULT = "default"  # name of the template for conversations without tools
 
 
 def read_chat_template(folder: Path) -> tuple[ChatTemplate | None, tuple[str, ...]]:
-    """The template, None where there is none, and a sentence for one that is there and cannot be used.
+    """The template, or None, and a notice about a template that cannot be used.
 
-    As in transformers a file of its own counts before the settings. A model opens without its template, so nothing is raised.
+    As in transformers, a separate file takes precedence. Nothing is raised, because the model can be used without its template.
     """
     try:
-        said = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
-        text = _own_file(folder / TEMPLATE) if (folder / TEMPLATE).is_file() else _stated(said.get("chat_template"))
+        settings = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+        file = folder / TEMPLATE
+        text = _own_file(file) if file.is_file() else _stated(settings.get("chat_template"))
         if text is None:
             return None, ()
-        tokens = _tokens(_merged({**_of_class(folder, said), **said}, folder / ROLES_FILE))
+        tokens = _tokens(_merged({**_of_class(folder, settings), **settings}, folder / ROLES_FILE))
     except CheckpointError as error:
         return None, (f"The chat template of this model is not used. {error}",)
     return ChatTemplate(text, tokens), ()
 
 
 def settings_of(template: ChatTemplate) -> dict[str, Any]:
-    """The content of a tokenizer_config.json from which read_chat_template() reads the same template."""
+    """Content of a tokenizer_config.json from which read_chat_template() reads this template."""
     return {**dict(template.tokens), "chat_template": template.text}
 
 
@@ -80,14 +81,14 @@ def _own_file(path: Path) -> str:
 
 
 def _stated(value: Any) -> str | None:
-    """The template of the settings: a text, or of several with names the one called default, or the only one."""
+    """The template in the settings: a string, or the default or only one of several named ones."""
     if value is None:
         return None
     if isinstance(value, list):
         named = {
-            one["name"]: one["template"]
-            for one in value
-            if isinstance(one, dict) and isinstance(one.get("name"), str) and isinstance(one.get("template"), str)
+            each["name"]: each["template"]
+            for each in value
+            if isinstance(each, dict) and isinstance(each.get("name"), str) and isinstance(each.get("template"), str)
         }
         value = next(iter(named.values())) if len(named) == 1 else named.get(DEFAULT)
         if value is None:
@@ -101,7 +102,7 @@ def _stated(value: Any) -> str | None:
 
 
 def _of_class(folder: Path, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tokens that the tokenizer's class has of its own."""
+    """Default tokens of the tokenizer's class."""
     name = settings.get("tokenizer_class")
     if name is None and (folder / "config.json").is_file():
         kind = read_json(folder / "config.json").get("model_type")
@@ -110,23 +111,20 @@ def _of_class(folder: Path, settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _merged(settings: Mapping[str, Any], roles: Path) -> Mapping[str, Any]:
-    """The settings with special_tokens_map.json merged in key by key.
-
-    As in transformers, that file wins, and is ignored where the settings number the added tokens (added_tokens_decoder).
-    """
+    """The settings, overridden by special_tokens_map.json, which is ignored if there is added_tokens_decoder, as in transformers."""
     if "added_tokens_decoder" in settings or not roles.is_file():
         return settings
     return {**settings, **read_json(roles)}
 
 
-def _tokens(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The named special tokens: bos_token and the like, and names of the model's own. A value is a text or an object with its text."""
-    found = {}
-    own = [said.get(key) for key in ("model_specific_special_tokens", "extra_special_tokens")]
+def _tokens(settings: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Named special tokens, such as bos_token and names of the model's own. A value is a string or an object with its text."""
+    tokens = {}
+    own = [settings.get(key) for key in ("model_specific_special_tokens", "extra_special_tokens")]
     named = {key: value for part in own if isinstance(part, dict) for key, value in part.items()}
-    roles = {key: value for key, value in said.items() if key.endswith("_token")}
+    roles = {key: value for key, value in settings.items() if key.endswith("_token")}
     for key, value in {**roles, **named}.items():
         text = value.get("content") if isinstance(value, dict) else value
         if isinstance(text, str):
-            found[key] = text
-    return tuple(sorted(found.items()))
+            tokens[key] = text
+    return tuple(sorted(tokens.items()))

@@ -1,7 +1,4 @@
-"""Tensors that no file holds as they are used: an adapter merged into weights, and rounded numbers written out in full.
-
-Each is a Stored like any other, whose numbers are computed from others when they are read: one tensor at a time is in memory.
-"""
+"""Lazy tensors: computed from stored ones when they are read, one at a time (dequantized weights, merged adapters)."""
 
 from __future__ import annotations
 
@@ -14,16 +11,16 @@ from .files import Stored
 
 
 @dataclass(frozen=True, eq=False)
-class Computed:
-    """The handle of a tensor that is computed: safetensors' handle has the same method."""
+class LazyTensor:
+    """Handle of a computed tensor, with the method of safetensors' handles."""
 
     make: Callable[[], Tensor]
 
     def get_tensor(self, name: str) -> Tensor:
-        """[shape as the Stored says], in float32."""
+        """The tensor in float32, in the shape of its Stored."""
         return self.make()
 
 
-def computed(name: str, file: str, shape: tuple[int, ...], make: Callable[[], Tensor]) -> Stored:
-    """A tensor of that name and shape in float32. `file`, the one that its numbers come from, is for sentences."""
-    return Stored(name, file, shape, "F32", Computed(make))
+def lazy_tensor(name: str, file: str, shape: tuple[int, ...], make: Callable[[], Tensor]) -> Stored:
+    """A computed tensor in float32. `file` is the origin of its numbers, for messages."""
+    return Stored(name, file, shape, "F32", LazyTensor(make))

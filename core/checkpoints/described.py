@@ -1,4 +1,4 @@
-"""The shape of a model from its config.json alone: weights are neither needed nor fetched."""
+"""Describes a model by its config.json, without its weights."""
 
 from __future__ import annotations
 
@@ -20,78 +20,77 @@ from .files import read_json
 from .loading import MOST_LAYERS, config_from, family_of, with_head
 from .own import MODEL_TYPE
 from .rotary import rope
-from .text_half import text_half
+from .text_half import text_backbone
 
-# quant_method of a quantization_config, and its bits -> the format that such weights are counted in
+# (quant_method, bits) of a quantization_config -> the format in which such weights are counted
 QUANTIZED: dict[tuple[Any, int | None], str] = {
     ("gptq", 4): "int4",
     ("awq", 4): "int4",
     ("gptq", 8): "int8",
     ("fp8", None): "float8",
 }
-
-
-# Keys that change the results of a model but not its memory or FLOPs. A plan ignores them.
+# Keys that change the results of a model, but neither memory nor FLOPs. A plan ignores them.
 UNCOUNTED = (
-    "alibi",
-    "clip_qkv",
-    "rope_interleave",
-    "scale_attn_by_inverse_layer_idx",
-    "swiglu_alpha",
-    "topk_method",
+    *("alibi", "clip_qkv", "rope_interleave", "scale_attn_by_inverse_layer_idx", "swiglu_alpha", "topk_method"),
     "use_bidirectional_attention",
 )
 
 
 @dataclass(frozen=True)
 class Described:
-    """The model that a config.json describes. `dtype` and `weight_dtype` are None where it does not, or says what is not counted."""
+    """A model described by a config.json. `dtype` and `weight_dtype` are None if they are absent or unsupported by plans."""
 
     config: ModelConfig
-    dtype: str | None = None  # that its weights are published in
-    weight_dtype: str | None = None  # where they are quantized
+    dtype: str | None = None  # of the published weights
+    weight_dtype: str | None = None  # of quantized weights
 
 
 def described(values: Mapping[str, Any]) -> Described:
-    """The model of a config.json that was read as JSON, also where load() would refuse it for something that costs nothing.
+    """Describe the model of a parsed config.json.
 
-    That is quantized weights, the keys of UNCOUNTED, and positions that are scaled in a way that is not computed. Raises
-    CheckpointError for everything else that load() refuses by name.
+    Unlike load(), accepts quantized weights, unsupported values of UNCOUNTED, and unsupported scaling of positions, because they do not
+    change memory or FLOPs. Raises CheckpointError like load() otherwise.
     """
     is_own = values.get("model_type") == MODEL_TYPE
-    theirs = text_half(Theirs(values if is_own else overlaid(dict.fromkeys(UNCOUNTED), values)))
-    family = family_of(theirs, stored=False)
+    source_config = text_backbone(Theirs(values if is_own else overlaid(dict.fromkeys(UNCOUNTED), values)))
+    family = family_of(source_config, stored=False)
     try:
-        config = config_from(family, theirs)
+        config = config_from(family, source_config)
     except CheckpointError as refusal:
-        theirs = _unscaled(theirs)
+        source_config = _unscaled(source_config)
         try:
-            config = config_from(family, theirs)
-        except CheckpointError:  # not for its positions
+            config = config_from(family, source_config)
+        except CheckpointError:  # the scaling is not the cause
             raise refusal from None
-    is_named = "architectures" in theirs or not config.writes  # a decoder without a named class has its head
+    is_named = "architectures" in source_config or not config.writes  # a decoder without a named class has a head
     if family.head is not None and is_named:
-        config = with_head(config, family, theirs, {})
+        config = with_head(config, family, source_config, {})
     n_layers = max(config.n_encoder_layers, config.n_decoder_layers)
     if n_layers > MOST_LAYERS:
         raise CheckpointError(f"config.json speaks of {n_layers:,} layers, and at most {MOST_LAYERS:,} are counted.")
-    stated = theirs.any("dtype", theirs.any("torch_dtype", None))
+    stated = source_config.any("dtype", source_config.any("torch_dtype", None))
     dtype = dtype_name(stated) if isinstance(stated, str) else None
-    return Described(config, dtype if dtype in BYTES else None, _quantized(theirs.any("quantization_config", None)))
+    return Described(
+        config, dtype if dtype in BYTES else None, _quantized(source_config.any("quantization_config", None))
+    )
 
 
-def _unscaled(theirs: Theirs) -> Theirs:
-    """Their config.json with the base of its rotary positions and without their scaling."""
-    base = rope(theirs).any("rope_theta", None)
+def _unscaled(source_config: Theirs) -> Theirs:
+    """The config.json with its rotary base, but without scaling."""
+    base = rope(source_config).any("rope_theta", None)
     without: dict[str, Any] = {"rope_scaling": None, "rope_parameters": None}
     return Theirs(
-        overlaid(without if base is None else without | {"rope_theta": base}, theirs.values), theirs.where, theirs.whole
+        overlaid(without if base is None else without | {"rope_theta": base}, source_config.values),
+        source_config.where,
+        source_config.whole,
     )
 
 
 def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> Described:
-    """The facts of a model without its weights: of a preset of core.plan, a catalogue id, owner/name on the Hub, a folder,
-    or a config.json or a GGUF file by its path. Of a repository config.json is all that is fetched. Raises CheckpointError."""
+    """Describe a preset of core.plan, a catalog id, owner/name on the Hub, a folder, or the path of a config.json or a GGUF file.
+
+    From a repository only config.json is downloaded. Raises CheckpointError.
+    """
     if not isinstance(model, str | os.PathLike):
         raise CheckpointError(
             f"A plan is of a ModelConfig, a config as a mapping, or a name or path of a model, not of {type(model).__name__}."
@@ -118,25 +117,25 @@ def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> D
 
 
 def read_config(model: str | os.PathLike[str] | Mapping[str, Any], *, revision: str | None = None) -> ModelConfig:
-    """The ModelConfig of a model that describe() finds, or of a config.json as a dict. Raises CheckpointError as it does."""
+    """The ModelConfig of a model, as in describe(), or of a config.json as a dict. Raises CheckpointError."""
     return (described(model) if isinstance(model, Mapping) else describe(model, revision=revision)).config
 
 
 def plan(
     model: ModelConfig | str | os.PathLike[str] | Mapping[str, Any], workload: Workload | None = None, **options: Any
 ) -> Plan:
-    """Parameters, bytes, FLOPs and traffic of a model on a workload, or on one whose fields `options` name:
+    """Parameters, bytes, FLOPs and memory traffic of a model for a workload, given as a record or as `options`, its fields:
 
-    plan("meta-llama/Meta-Llama-3-70B", source_len=8192, dtype="float16"). The model is a ModelConfig, or what read_config() takes:
-    its config.json is all that is read. Raises ConfigError as core.plan.plan does, and CheckpointError as read_config() does.
+    plan("meta-llama/Meta-Llama-3-70B", source_len=8192, dtype="float16"). The model is a ModelConfig or an argument of read_config(),
+    which reads only its config.json. Raises ConfigError like core.plan.plan, and CheckpointError like read_config().
     """
     return plan_of(model if isinstance(model, ModelConfig) else read_config(model), workload, **options)
 
 
-def _quantized(said: Any) -> str | None:
-    if not isinstance(said, dict):
+def _quantized(stated: Any) -> str | None:
+    if not isinstance(stated, dict):
         return None
-    method, bits = said.get("quant_method"), said.get("bits")
+    method, bits = stated.get("quant_method"), stated.get("bits")
     if method == "bitsandbytes":
-        return "nf4" if said.get("load_in_4bit") else "int8" if said.get("load_in_8bit") else None
+        return "nf4" if stated.get("load_in_4bit") else "int8" if stated.get("load_in_8bit") else None
     return QUANTIZED.get((method, bits if isinstance(bits, int) else None))

@@ -1,4 +1,4 @@
-"""Downloads from the Hugging Face Hub: only the files a model needs, into the Hub's own cache, reported byte by byte."""
+"""Downloads the files that a model needs from the Hugging Face Hub into its own cache, with progress in bytes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,7 @@ from ..errors import CheckpointError
 from ..extras import lacking
 
 try:
-    from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
-    from huggingface_hub.errors import (
-        DisabledRepoError,
-        EntryNotFoundError,
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub import HfApi, constants, errors, hf_hub_download, snapshot_download
 except ModuleNotFoundError as error:
     raise CheckpointError(lacking("A model of the Hub", "huggingface_hub", "hub")) from error
 
@@ -30,7 +20,7 @@ from .catalog import ModelSpec
 from .family import Theirs
 from .files import WEIGHTS, Progress, read_json, shard_names, weight_file, weight_file_of
 from .loading import family_of
-from .text_half import text_half
+from .text_half import text_backbone
 from .unopened import (
     HUB_NAME,
     TOKENIZERS,
@@ -51,7 +41,7 @@ SMALL = (
     "added_tokens.json",
     "adapter_config.json",
 )
-VOCABULARIES = (  # the first that is there is enough; some of the last are not read, but then it can be said what is there
+VOCABULARIES = (  # the first complete set is downloaded; some of the last are not supported, but can be named in an error
     ("tokenizer.json",),
     ("vocab.txt",),
     ("vocab.json", "merges.txt"),
@@ -59,43 +49,38 @@ VOCABULARIES = (  # the first that is there is enough; some of the last are not 
     *((name,) for name in TOKENIZERS if name not in ("vocab.txt", "vocab.json", "merges.txt")),
 )
 ADAPTER = (adapter.CONFIG, adapter.WEIGHTS)
-# The error of the client when a connection fails: of httpx2, httpx or requests, whichever it was made with
-HTTPError: type[Exception] = next(kind for kind in HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
-PATIENCE = 10.0  # seconds to wait for the Hub's first answer
+# The client's error for failed connections, of httpx2, httpx or requests, depending on its version
+HTTPError: type[Exception] = next(kind for kind in errors.HfHubHTTPError.__mro__ if kind.__name__ == "HTTPError")
+TIMEOUT_SECONDS = 10.0  # for the Hub's first response
 
 
 def fetch(spec: ModelSpec, progress: Progress | None = None) -> Path:
-    """The folder in the cache that holds the files of a Hub repository, named by their commit; what is missing is downloaded.
+    """Download the missing files of a Hub repository and return their folder in the cache, named by the commit.
 
-    Without a connection, what an earlier download left in the cache is used. Raises CheckpointError that says what is wrong:
-    no such repository, revision or file, no access, no connection, no room on the disk.
-
-    With an adapter comes the repository that its adapter_config.json names as its base, where that is a model; no other one.
+    For an adapter the base model in adapter_config.json is downloaded as well. Without a connection, an earlier download is used. Raises
+    CheckpointError for a missing repository, revision or file, and for a lack of access, connection or disk space.
     """
     return _or_cached(spec, lambda: _download(spec, progress))
 
 
 def _or_cached(spec: ModelSpec, download: Callable[[], Path]) -> Path:
-    """A folder that was downloaded, or without a connection the one of an earlier download."""
+    """The folder of a download, or of an earlier one if there is no connection."""
     try:
         return download()
     except CheckpointError:
         raise
-    except (HTTPError, OSError, HFValidationError) as error:
+    except (HTTPError, OSError, errors.HFValidationError) as error:
         if sentence := _refusal(spec, error):
             raise CheckpointError(sentence) from error
         return _cached(spec, error)
 
 
 def fetch_config(spec: ModelSpec) -> Path:
-    """config.json of a Hub repository and nothing else; without a connection, the one of an earlier download.
-
-    Raises CheckpointError as fetch() does.
-    """
+    """Download only config.json of a repository; without a connection, use an earlier download. Raises CheckpointError like fetch()."""
     try:
-        return Path(hf_hub_download(spec.location, "config.json", revision=spec.revision, etag_timeout=PATIENCE))
-    except (HTTPError, OSError, HFValidationError) as error:
-        if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+        return Path(hf_hub_download(spec.location, "config.json", revision=spec.revision, etag_timeout=TIMEOUT_SECONDS))
+    except (HTTPError, OSError, errors.HFValidationError) as error:
+        if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
             sentence: str | None = (
                 f"{spec.location} on the Hub has no config.json, from which a model could be planned."
             )
@@ -109,19 +94,21 @@ def fetch_config(spec: ModelSpec) -> Path:
 
 
 class _Repository:
-    """The files of a repository with their sizes. All that is fetched is of one commit, that of the first file."""
+    """Files of a repository with their sizes. All are downloaded from one commit, that of the first file."""
 
     def __init__(self, spec: ModelSpec):
-        info = HfApi().model_info(spec.location, revision=spec.revision, timeout=PATIENCE, files_metadata=True)
+        info = HfApi().model_info(spec.location, revision=spec.revision, timeout=TIMEOUT_SECONDS, files_metadata=True)
         self.name, self.commit = spec.location, spec.revision
         self.sizes = {entry.rfilename: entry.size or 0 for entry in info.siblings or ()}
         self.found = of_hub(spec.location, self.sizes, self.get)
 
     def get(self, name: str, bar: type | None = None) -> Path:
-        return Path(hf_hub_download(self.name, name, revision=self.commit, etag_timeout=PATIENCE, tqdm_class=bar))
+        return Path(
+            hf_hub_download(self.name, name, revision=self.commit, etag_timeout=TIMEOUT_SECONDS, tqdm_class=bar)
+        )
 
     def first(self, name: str) -> Path:
-        """A file by the name of the revision, which the cache then knows when there is no connection."""
+        """Download a file by the name of the revision, so that the cache knows the revision without a connection."""
         path = self.get(name)
         self.commit = path.parent.name
         return path
@@ -147,24 +134,24 @@ def _download(spec: ModelSpec, progress: Progress | None) -> Path:
 
 
 def _model(repository: _Repository, progress: Progress | None) -> Path:
-    """The folder of a whole model."""
+    """Download a model."""
     found, sizes = repository.found, repository.sizes
     if "config.json" not in sizes:
         raise CheckpointError(without_config(found))
     config = repository.first("config.json")
-    # Refused by name before gigabytes are on their way.
-    family_of(text_half(Theirs(read_json(config))), repository.name)
+    # Reject unsupported models before downloading their weights.
+    family_of(text_backbone(Theirs(read_json(config))), repository.name)
     repository.fetch([*present(SMALL, sizes), *vocabulary(sizes), *weights(found, repository.get)], progress)
     return config.parent
 
 
 def _adapter(repository: _Repository, progress: Progress | None) -> Path:
-    """The folder of an adapter; its base is fetched before it, where it is a model on the Hub."""
+    """Download an adapter, after its base model."""
     config = repository.first(adapter.CONFIG)
-    said = Theirs(read_json(config), adapter.CONFIG)
-    if not adapter.is_lora(said):
+    settings = Theirs(read_json(config), adapter.CONFIG)
+    if not adapter.is_lora(settings):
         raise CheckpointError(without_config(repository.found))
-    base = said.str("base_model_name_or_path", "")
+    base = settings.str("base_model_name_or_path", "")
     if not HUB_NAME.fullmatch(base) or "--" in base or ".." in base:
         raise CheckpointError(without_base(repository.found))
     spec = ModelSpec(id=base, title=base, source="hub", location=base)
@@ -182,12 +169,12 @@ def present(names: Iterable[str], sizes: dict[str, int]) -> list[str]:
 
 
 def vocabulary(sizes: dict[str, int]) -> list[str]:
-    """The files of the best tokenizer that the repository has; none is no error, token numbers still work."""
+    """Files of the preferred tokenizer; empty if there is none, because token numbers still work."""
     return next((list(names) for names in VOCABULARIES if all(name in sizes for name in names)), [])
 
 
 def weights(found: Contents, get: Callable[[str], Path]) -> list[str]:
-    """One safetensors file, or the shards that the index names."""
+    """One safetensors file, or an index and its shards."""
     name = weight_file(found.names)
     if name is None:
         raise CheckpointError(without_weights(found))
@@ -200,7 +187,7 @@ def weights(found: Contents, get: Callable[[str], Path]) -> list[str]:
 
 
 def _bar(name: str, done: int, total: int, progress: Progress | None) -> type:
-    """A class with the few methods of a tqdm bar that the Hub's client calls; it draws nothing and passes the bytes on."""
+    """A class with the tqdm methods that the Hub's client calls, which reports bytes to `progress`."""
 
     class Bar:
         def __init__(self, *_: Any, initial: int = 0, **settings: Any):
@@ -212,9 +199,9 @@ def _bar(name: str, done: int, total: int, progress: Progress | None) -> type:
                 progress(name, min(total, done + self.n), total)
 
         def ignore(self, *_: Any, **__: Any) -> None:
-            """Methods that only a drawn bar needs."""
+            """Does nothing."""
 
-        # With update_transfer there, the client counts each byte once, however it downloads.
+        # If update_transfer exists, the client reports each byte once with every kind of download.
         update_transfer = set_postfix_str = set_transfer_postfix_str = refresh = close = ignore
 
         def __enter__(self) -> Bar:
@@ -239,22 +226,22 @@ def _check_room(needed: int) -> None:
 
 
 def _refusal(spec: ModelSpec, error: Exception) -> str | None:
-    """The sentence for an error that no cache can mend; None for a connection that failed."""
+    """Message for an error that the cache cannot solve; None for a failed connection."""
     place = f"{spec.location} on the Hub"
-    if isinstance(error, GatedRepoError):
+    if isinstance(error, errors.GatedRepoError):
         return f"{place} is only for people who have agreed to its terms. Agree on its page, then log in with `hf auth login`."
-    if isinstance(error, RepositoryNotFoundError):
+    if isinstance(error, errors.RepositoryNotFoundError):
         return f"There is no {place}, or it is private. Check the spelling: owner/name, as in openai-community/gpt2."
-    if isinstance(error, RevisionNotFoundError):
+    if isinstance(error, errors.RevisionNotFoundError):
         return f"{place} has no revision {spec.revision!r}. Give a branch, a tag or a commit, or none for the newest."
-    if isinstance(error, DisabledRepoError):
+    if isinstance(error, errors.DisabledRepoError):
         return f"{place} has been switched off by the Hub. Choose another model."
-    if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+    if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
         return f"{place} lost a file while it was being downloaded. Try again."
-    if isinstance(error, HFValidationError):
+    if isinstance(error, errors.HFValidationError):
         return f"{spec.location!r} is not a name that the Hub allows. Check the spelling: owner/name, as in openai-community/gpt2."
     if (
-        isinstance(error, HfHubHTTPError)
+        isinstance(error, errors.HfHubHTTPError)
         and error.response is not None
         and error.response.status_code in (401, 403, 429)
     ):
@@ -266,7 +253,7 @@ def _refusal(spec: ModelSpec, error: Exception) -> str | None:
 
 
 def cached(repository: str) -> Path | None:
-    """The folder of an earlier download of a whole model; None where there is none. Nothing is asked of the Hub."""
+    """Folder of a model downloaded earlier; None if there is none. Makes no request."""
     try:
         folder = _cached(ModelSpec(id=repository, title=repository, source="hub", location=repository), OSError())
     except CheckpointError:
@@ -279,7 +266,7 @@ def _is_model(folder: Path) -> bool:
 
 
 def _cached(spec: ModelSpec, error: Exception) -> Path:
-    """The folder of an earlier download."""
+    """Folder of an earlier download."""
     names = [*SMALL, *(name for names in VOCABULARIES for name in names), *WEIGHTS, "*.safetensors"]
     try:
         folder = Path(

@@ -1,7 +1,8 @@
-"""The files of a checkpoint: JSON read strictly, tensors listed from safetensors headers and read when asked. Never a pickle."""
+"""Files of a checkpoint: strict JSON, and tensors listed from safetensors headers and read on demand. Never a pickle."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -16,19 +17,19 @@ from torch import Tensor
 from ..errors import CheckpointError
 from .family import shown
 
-Progress = Callable[[str, int, int], None]  # file name, bytes so far and bytes in all, over all files of the model
+Progress = Callable[[str, int, int], None]  # (file name, bytes so far, total bytes) over all files of a model
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-LARGEST_JSON = 1 << 28  # tokenizer.json of a vocabulary with 256,000 words is 33 MB
+MAX_JSON = 1 << 28  # tokenizer.json of a vocabulary with 256,000 words is 33 MB
 SHARD = re.compile(r"[\w-][\w.-]*\.safetensors")
-POINTER, LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1024
+POINTER, MAX_POINTER = b"version https://git-lfs.github.com/spec/", 1024
 WITH_LFS = (".safetensors", ".json", ".txt", ".model", ".bin", ".gguf")
-BY_COLUMNS = "by_columns"  # in the notes of a file of our own: the tensors that lie there column after column
+BY_COLUMNS = "by_columns"  # metadata key of files in our cache: names of the tensors stored column by column
 FLOATS = {"F64", "F32", "F16", "BF16"}
-BITS = re.compile(r"\d+")  # of a number, in the name of its kind
+BITS = re.compile(r"\d+")  # bits per number, in the name of a dtype
 
 
-# Files of weights in the order in which they are looked for. The numbers of a variant are the same, rounded or not.
+# Weight files in the order of preference. A variant has the same numbers, possibly rounded.
 KINDS = ("", "bf16", "fp16", "fp32")
 WEIGHTS = tuple(
     name
@@ -41,15 +42,17 @@ WEIGHTS = tuple(
     )
 )
 SHARD_OF = re.compile(r".+-(\d+)-of-(\d+)(\.\w+)?\.safetensors")
-# Safetensors files beside a model, or of one in another form: none is the model's weights by another name.
+# Safetensors files that are never a model's weights under another name.
 NO_MODEL = re.compile(
     r"adapter_.*|consolidated.*|optimizer.*|unmasked\.safetensors|.*lora.*|.*embeddings?\.safetensors"
 )
 
 
 def weight_file(names: Iterable[str]) -> str | None:
-    """The file that holds a folder's weights, or the index that names its shards: one of WEIGHTS, or the only safetensors file
-    that is there, whatever it is called. None where there is none, or several that could be meant."""
+    """The weight file of a folder, or the index of its shards: one of WEIGHTS, or else the only safetensors file under any name.
+
+    None if there is no such file, or several could be meant.
+    """
     here = {name for name in names if "/" not in name}
     if known := next((name for name in WEIGHTS if name in here), None):
         return known
@@ -58,25 +61,25 @@ def weight_file(names: Iterable[str]) -> str | None:
 
 
 def weight_file_of(folder: Path) -> str | None:
-    """The same of a folder of this machine."""
+    """weight_file() of a local folder."""
     return weight_file(path.name for path in folder.iterdir() if not path.name.startswith(".") and path.is_file())
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A tensor that lies in a file: its shape is known, its numbers are read on demand (mapped, not copied, where possible)."""
+    """A tensor in a file. Its numbers are read on demand (mapped, not copied, if possible)."""
 
     name: str
     file: str
     shape: tuple[int, ...]
-    dtype: str  # as safetensors spells it: F32, BF16
+    dtype: str  # in safetensors' spelling: F32, BF16
     handle: Any
-    finite: bool = False  # known to hold finite numbers alone, since they were looked through when they were written
-    by_columns: bool = False  # it lies there column after column
+    finite: bool = False  # all numbers are known to be finite, because they were checked when the file was written
+    by_columns: bool = False  # stored column by column
 
     @property
     def n_bytes(self) -> int:
-        """In its file."""
+        """Size in its file."""
         bits = BITS.search(self.dtype)
         return math.prod(self.shape) * (int(bits[0]) if bits else 8) // 8
 
@@ -91,11 +94,11 @@ class Stored:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file. Raises CheckpointError naming the file if there is none, or it says one key twice."""
+    """The object in a file. Raises CheckpointError naming the file if there is none, or if it repeats a key."""
     try:
-        if path.stat().st_size > LARGEST_JSON:
+        if path.stat().st_size > MAX_JSON:
             raise CheckpointError(
-                f"{path.name} is larger than {LARGEST_JSON >> 20} MB, which no published file of that name is."
+                f"{path.name} is larger than {MAX_JSON >> 20} MB, which no published file of that name is."
             )
         values = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=_no_twins)
     except OSError as error:
@@ -118,11 +121,10 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def stored_tensors(folder: Path, *, finite: bool = False) -> dict[str, Stored]:
-    """Every tensor of the folder's weight file, or of the shards that its index names, by name. `finite`: as Stored has it; such a
-    file is our own, and may name tensors that lie by columns.
+    """All tensors of a folder with a weight file or an index, by name. `finite` is as in Stored, for files of our own cache, which may
+    store tensors by columns.
 
-    One of the two is there. Raises CheckpointError if a header lies, a shard is outside the folder, or two shards hold the
-    same tensor.
+    Raises CheckpointError if a header is invalid, a shard is outside of the folder, or two shards contain the same tensor.
     """
     name = weight_file_of(folder) or INDEX
     if not name.endswith(".json"):
@@ -131,25 +133,24 @@ def stored_tensors(folder: Path, *, finite: bool = False) -> dict[str, Stored]:
 
 
 def header(path: Path, finite: bool = False) -> list[Stored]:
-    """The tensors of one file. Raises CheckpointError for one that is not whole."""
+    """The tensors of one file. Raises CheckpointError if it is incomplete."""
     try:
         handle = safe_open(path, framework="pt")
         names = list(handle.keys())
         slices = [handle.get_slice(name) for name in names]
-        turned = (handle.metadata() or {}).get(BY_COLUMNS, "").split() if finite else []
-        shapes = [
-            tuple(s.get_shape()[::-1] if n in turned else s.get_shape()) for n, s in zip(names, slices, strict=True)
-        ]
-        return [
-            Stored(n, path.name, shape, str(s.get_dtype()), handle, finite, n in turned)
-            for n, shape, s in zip(names, shapes, slices, strict=True)
-        ]
+        by_columns = (handle.metadata() or {}).get(BY_COLUMNS, "").split() if finite else []
+        tensors = []
+        for name, entry in zip(names, slices, strict=True):
+            shape = tuple(entry.get_shape()[:: -1 if name in by_columns else 1])
+            dtype = str(entry.get_dtype())
+            tensors.append(Stored(name, path.name, shape, dtype, handle, finite, name in by_columns))
+        return tensors
     except (SafetensorError, OSError, ValueError, OverflowError) as error:
         raise CheckpointError(f"{path.name} is not a whole safetensors file ({error}). Download it again.") from error
 
 
 def shard_names(index: Mapping[str, Any], where: str = INDEX) -> list[str]:
-    """The files that an index names, each once. Raises CheckpointError unless they are plain names of safetensors files."""
+    """The shards in an index, without repetitions. Raises CheckpointError unless all are plain names of safetensors files."""
     placed = index.get("weight_map")
     if not isinstance(placed, dict) or not placed or not all(isinstance(name, str) for name in placed.values()):
         raise CheckpointError(f"{where} has no weight_map, the list that gives each tensor its file.")
@@ -162,19 +163,19 @@ def shard_names(index: Mapping[str, Any], where: str = INDEX) -> list[str]:
 
 
 def absent(folder: Path, names: Iterable[str]) -> list[str]:
-    """Those of them that are no files in a folder."""
+    """The names that are missing in a folder."""
     return [name for name in names if not (folder / name).is_file()]
 
 
 def pointers(folder: Path) -> list[str]:
-    """Files that hold nothing but the address of what belongs there: `git clone` without Git LFS leaves such."""
+    """Git LFS pointer files, which `git clone` leaves behind when Git LFS is not installed."""
     return sorted(
         path.name for path in folder.iterdir() if path.suffix in WITH_LFS and path.is_file() and is_pointer(path)
     )
 
 
 def is_pointer(path: Path) -> bool:
-    if path.stat().st_size >= LARGEST_POINTER:
+    if path.stat().st_size >= MAX_POINTER:
         return False
     with path.open("rb") as file:
         return file.read(len(POINTER)) == POINTER
@@ -195,3 +196,29 @@ def _sharded(folder: Path, where: str) -> dict[str, Stored]:
         if name not in found or found[name].file != shard:
             raise CheckpointError(f"{where} says that the tensor {name} is in {shard}, but it is not.")
     return found
+
+
+def listed(names: list[str]) -> str:
+    """Up to three names, and the number of the others."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def quoted(text: str) -> str:
+    """A string literal of Python and JSON."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def class_of(config: Mapping[str, Any]) -> str:
+    """transformers' class in config.json, which includes the head, unlike the general AutoModel."""
+    named = config.get("architectures")
+    first = named[0] if isinstance(named, list) and named else None
+    return first if isinstance(first, str) and re.fullmatch(r"[A-Z]\w{2,60}", first, re.ASCII) else "AutoModel"
+
+
+def sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error

@@ -1,8 +1,8 @@
-"""Headlight's own format: config.json holds ModelConfig's fields, and the tensors have the names of our modules.
+"""Headlight's own format: config.json has the fields of ModelConfig, and tensors have the names of our modules.
 
-A folder is written by save_model() and read like any other: model_type is "headlight". config.json says every field that
-differs from its default, the token ids that a model needs to pad, start and stop, whether matrices are stored as int8, and
-nothing else: what is not understood is refused. Tensors that the model shares are stored once.
+save_model() writes a folder that is read like any other, with model_type "headlight". config.json lists every field that differs from
+its default, the ids of special tokens, and whether matrices are stored as int8. Unknown keys are rejected. Shared tensors are stored
+once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import MISSING, asdict, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,7 +70,7 @@ MODULES = (
 )
 
 
-TENSORS = (  # that are no module's weight or bias
+TENSORS = (  # other than weights and biases of modules
     "{stack}.blocks.{i}.attn.sinks",
     "{stack}.blocks.{i}.mlp.correction",
     *(
@@ -83,11 +84,11 @@ TENSORS = (  # that are no module's weight or bias
 
 
 def _read(where: type, name: str) -> Reader:
-    """How one field of a dataclass is read: by its type, with its own default."""
+    """Reader of a dataclass field, by its type and default."""
     hint = get_type_hints(where)[name]
     default = next(f.default for f in fields(where) if f.name == name)
     is_union = isinstance(hint, UnionType) or get_origin(hint) is Union
-    kinds = get_args(hint) if is_union else (hint,)  # `int | None`: an absent key is None
+    kinds = get_args(hint) if is_union else (hint,)  # for `int | None` an absent key is None
     kind = next(k for k in kinds if k is not type(None))
 
     def read(c: Theirs) -> Any:
@@ -95,10 +96,9 @@ def _read(where: type, name: str) -> Reader:
             return default
         if kind is RotaryScaling:
             return read_scaling(c.inside(name))
-        if get_origin(kind) is tuple and get_origin(get_args(kind)[0]) is Literal:
-            return c.strings(name)
         if get_origin(kind) is tuple:
-            return _numbers(c, name) if float in get_args(kind) else _whole_numbers(c, name)
+            item = get_args(kind)[0]
+            return c.strings(name) if get_origin(item) is Literal else _numbers(c, name, item)
         if get_origin(kind) is Literal:
             return c.str(name)
         return {int: c.int, float: c.float, bool: c.bool}[kind](name)
@@ -106,19 +106,16 @@ def _read(where: type, name: str) -> Reader:
     return read
 
 
-def _numbers(c: Theirs, name: str) -> tuple[float, ...]:
+def _numbers(c: Theirs, name: str, kind: type) -> tuple[Any, ...]:
+    """A list of finite numbers (`kind` float) or whole numbers (int)."""
     values = c.any(name)
-    known = isinstance(values, list) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    if not known or not all(math.isfinite(v) for v in values):
+    types = (int, float) if kind is float else (int,)
+    is_list = isinstance(values, list) and all(isinstance(v, types) and not isinstance(v, bool) for v in values)
+    if is_list and all(math.isfinite(v) for v in values):
+        return tuple(map(kind, values))
+    if kind is float:
         raise CheckpointError(f"{c.where}: {name} is {shown(values)}, but it must be a list of finite numbers.")
-    return tuple(map(float, values))
-
-
-def _whole_numbers(c: Theirs, name: str) -> tuple[int, ...]:
-    values = c.any(name)
-    if not isinstance(values, list) or not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
-        raise CheckpointError(f"{c.where}: {name} is {shown(values)}, but it must be a list of whole numbers.")
-    return tuple(values)
+    raise CheckpointError(f"{c.where}: {name} is {shown(values)}, but it must be a list of whole numbers.")
 
 
 def read_scaling(c: Theirs) -> RotaryScaling:
@@ -127,7 +124,7 @@ def read_scaling(c: Theirs) -> RotaryScaling:
 
 
 def check_known(c: Theirs, known: set[str]) -> None:
-    """Raises CheckpointError by name for a key that means nothing to us."""
+    """Raises CheckpointError naming an unknown key."""
     if unknown := sorted(c.values.keys() - known):
         raise CheckpointError(f"{c.where}: {shown(unknown[0])} is not a field of a Headlight model.")
 
@@ -142,50 +139,60 @@ HEADLIGHT = Family(
 KEYS = {f.name for f in fields(ModelConfig)} | {"model_type", QUANTIZATION, *TOKEN_IDS}
 
 
+@dataclass(frozen=True, kw_only=True)
+class TokenIds:
+    """Ids of the tokens that pad, start and end a text; None or () for a model without them."""
+
+    pad: int | None = 0
+    start: int | None = None
+    end: tuple[int, ...] = ()
+
+
 def save_model(
     model: Transformer,
     folder: Path,
     *,
     tokenizer: Tokenizer | None = None,
-    pad_id: int | None = 0,
-    start_id: int | None = None,
-    end_ids: tuple[int, ...] = (),
+    ids: TokenIds = TokenIds(),
     next_tokens: NextTokenRule = ANYTHING,
     chat_template: ChatTemplate | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> None:
-    """Write config.json, model.safetensors and tokenizer.json, which load(folder) then reads, and generation_config.json where
-    not everything may be written, and tokenizer_config.json where there is a chat template. pad_id is None for a model that has no token for padding.
+    """Write a folder that load() reads: config.json, model.safetensors, tokenizer.json, and, if they are needed, generation_config.json
+    for restricted tokens and tokenizer_config.json for the chat template.
 
-    `dtype` is how the numbers are stored; float16 and bfloat16 halve the file and round them. int8 makes it a quarter: each row
-    of a matrix has a scale of its own, and everything else is float16. Each file is put in place when it is whole. Raises OSError
-    where the folder cannot be written, and CheckpointError for numbers float16 cannot hold.
+    float16 and bfloat16 halve the file and round the numbers. int8 quarters it: each row of a matrix has its own scale, and everything
+    else is float16. Each file is written atomically. Raises OSError if the folder cannot be written, and CheckpointError for numbers
+    too large for float16.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    ids = dict(zip(TOKEN_IDS, (pad_id, start_id, list(end_ids) or None), strict=True))
+    stated = dict(zip(TOKEN_IDS, (ids.pad, ids.start, list(ids.end) or None), strict=True))
     values = {
         "model_type": MODEL_TYPE,
         **config_values(model.config),
-        **{k: v for k, v in ids.items() if v is not None},
+        **{k: v for k, v in stated.items() if v is not None},
         **({QUANTIZATION: INT8} if dtype == torch.int8 else {}),
     }
     write_whole(folder / "model.safetensors", safetensors_bytes(stored(model, dtype), {"format": "pt"}))
     if tokenizer is not None:
         write_whole(folder / "tokenizer.json", tokenizer.to_str().encode())
     if not next_tokens.is_free:
-        text = json.dumps(generation_values(next_tokens), indent=2) + "\n"
-        write_whole(folder / "generation_config.json", text.encode())
+        write_whole(folder / "generation_config.json", _json(generation_values(next_tokens)))
     if chat_template is not None:
-        write_whole(folder / CONFIG, (json.dumps(settings_of(chat_template), indent=2) + "\n").encode())
-    write_whole(folder / "config.json", (json.dumps(values, indent=2) + "\n").encode())
+        write_whole(folder / CONFIG, _json(settings_of(chat_template)))
+    write_whole(folder / "config.json", _json(values))
+
+
+def _json(values: Mapping[str, Any]) -> bytes:
+    return (json.dumps(values, indent=2) + "\n").encode()
 
 
 def model_zip(model: Transformer, recipe: dict[str, Any], card: str, **saved: Any) -> bytes:
-    """A zip of what save_model() writes with `saved`, of the training's recipe as JSON, and of a card: core.load reads it unpacked."""
-    with TemporaryDirectory() as made:
-        folder = Path(made)
+    """A zip of the files of save_model(), the training's recipe as JSON, and a model card. `saved` are arguments of save_model()."""
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         save_model(model, folder, **saved)
-        (folder / "recipe.json").write_text(json.dumps(recipe, indent=2) + "\n", "utf-8")
+        (folder / "recipe.json").write_bytes(_json(recipe))
         (folder / "card.md").write_text(card, "utf-8")
         buffer = BytesIO()
         with ZipFile(buffer, "w") as file:
@@ -195,27 +202,27 @@ def model_zip(model: Transformer, recipe: dict[str, Any], card: str, **saved: An
 
 
 def config_values(config: ModelConfig) -> dict[str, Any]:
-    """The fields that differ from their defaults, as JSON knows them."""
+    """The fields that differ from their defaults, as JSON values."""
     values = asdict(config)
     changed = {f.name: values[f.name] for f in fields(ModelConfig) if getattr(config, f.name) != f.default}
-    if config.rotary_scaling is not None:
-        scaling = config.rotary_scaling
+    if (scaling := config.rotary_scaling) is not None:
+        of_scaling = {f.name: getattr(scaling, f.name) for f in fields(scaling)}
         changed["rotary_scaling"] = {
-            f.name: getattr(scaling, f.name) for f in fields(scaling) if getattr(scaling, f.name) != f.default
+            f.name: of_scaling[f.name] for f in fields(scaling) if of_scaling[f.name] != f.default
         }
     return changed
 
 
 def stored(model: Transformer, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Our tensors by name on the CPU, each shared one under the first of its names."""
+    """Our tensors by name, on the CPU; a shared one has only its first name."""
     tensors: dict[str, Tensor] = {}
-    for name, parameter in model.named_parameters():  # names a shared parameter once
+    for name, parameter in model.named_parameters():  # lists a shared parameter once
         tensors |= stored_as(dtype, name, parameter.detach().cpu())
     return tensors
 
 
 def stored_as(dtype: torch.dtype, name: str, tensor: Tensor) -> dict[str, Tensor]:
-    """One of our tensors as its file holds it: a matrix as int8 is two tensors, its numbers and the scales of its rows."""
+    """One of our tensors in the file's dtype; an int8 matrix becomes two tensors, its numbers and the scales of its rows."""
     if dtype == torch.int8 and tensor.dim() == 2 and name.endswith(".weight"):
         numbers, scales = in_rows(tensor)
         return {name: numbers, f"{name}_scale": scales}
@@ -227,7 +234,7 @@ def stored_as(dtype: torch.dtype, name: str, tensor: Tensor) -> dict[str, Tensor
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """So that a reader, or a run that was stopped, never finds half of a file."""
+    """Write a file atomically."""
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(data)
     os.replace(part, path)

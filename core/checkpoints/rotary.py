@@ -1,4 +1,4 @@
-"""Rotary positions as published files state them: rope_scaling and rope_theta of older files, rope_parameters of newer ones."""
+"""Rotary settings in published files: rope_scaling and rope_theta in older ones, rope_parameters in newer ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OLD_NAMES = {"su": "longrope"}  # in the first Phi-3 files
 
 
 def rope(c: Theirs, layers: str = "full_attention") -> Theirs:
-    """The object that holds the rotary numbers. Models with two kinds of layers keep one for each."""
+    """The object with the rotary settings. Models with two kinds of layers have one for each."""
     parameters, scaling = c.inside("rope_parameters"), c.inside("rope_scaling")
     if layers in parameters.values:
         return parameters.inside(layers)
@@ -40,9 +40,9 @@ def rotary_fraction(key: str = "partial_rotary_factor", default: float = 1.0) ->
 
 
 def all_turns(c: Theirs) -> float:
-    """For families whose published code turns all of a head. Raises CheckpointError for a share, which it never reads.
+    """1.0, for families whose published code rotates whole heads. Raises CheckpointError if a smaller share is stated.
 
-    Others do read it there (vLLM), so that it is not known which of two models such a file means.
+    Published code ignores the key and other programs (vLLM) read it, so such a file is ambiguous.
     """
     stated = [
         rope(c, layers).float("partial_rotary_factor", None) for layers in ("full_attention", "sliding_attention")
@@ -58,7 +58,7 @@ def all_turns(c: Theirs) -> float:
 
 
 def rotary_kind(c: Theirs, supported: tuple[str, ...] = KINDS) -> str:
-    """Raises CheckpointError by name for a kind that we do not compute."""
+    """The kind of scaling. Raises CheckpointError for an unsupported one."""
     r = rope(c)
     kind = r.str("rope_type", None) or r.str("type", "default")
     kind = OLD_NAMES.get(kind, kind)
@@ -70,12 +70,12 @@ def rotary_kind(c: Theirs, supported: tuple[str, ...] = KINDS) -> str:
 
 
 def unscaled(c: Theirs) -> None:
-    """For families whose published code has no scaling but one that we do not compute."""
+    """For families whose published code has only a kind of scaling that is not supported here."""
     rotary_kind(c, ("default",))
 
 
 def phi3_scaling(c: Theirs) -> RotaryScaling | None:
-    """Long-rope or none; the first files of Phi-3 call it "su" or "yarn"."""
+    """LongRoPE or none; Phi-3's first files call it "su" or "yarn"."""
     if rotary_kind(c, ("default", "longrope", "yarn")) == "yarn":
         r = rope(c)
         c = Theirs({**c.values, "rope_scaling": {**r.values, "rope_type": "longrope"}}, c.where, c.whole)
@@ -83,7 +83,7 @@ def phi3_scaling(c: Theirs) -> RotaryScaling | None:
 
 
 def rotary_scaling(c: Theirs) -> RotaryScaling | None:
-    """Raises CheckpointError for a kind that we do not compute, or without its numbers."""
+    """The scaling; None if there is none. Raises CheckpointError for an unsupported kind or missing settings."""
     r, kind = rope(c), rotary_kind(c)
     if kind == "default":
         return None
@@ -91,7 +91,7 @@ def rotary_scaling(c: Theirs) -> RotaryScaling | None:
     original = (
         c.int("original_max_position_embeddings", None) or r.int("original_max_position_embeddings", None) or n_ctx
     )
-    # Published code lets `dynamic` grow from the stated length, whatever the file says it was trained on.
+    # Published code scales `dynamic` from max_position_embeddings and ignores the original length.
     settings: dict[str, Any] = dict(kind=kind, n_ctx_original=n_ctx if kind == "dynamic" else original)
     settings["factor"] = r.float("factor", n_ctx / original) if kind in ("yarn", "longrope") else r.float("factor")
     if kind == "llama3":
@@ -101,16 +101,14 @@ def rotary_scaling(c: Theirs) -> RotaryScaling | None:
         settings |= dict(truncate=r.bool("truncate", True), attention_factor=r.float("attention_factor", None))
         settings |= dict(mscale=r.float("mscale", None), mscale_all_dim=r.float("mscale_all_dim", None))
     if kind == "longrope":
-        settings["factor"] = max(
-            settings["factor"], 1.0
-        )  # used only for the attention factor, which is 1 for a smaller one
+        settings["factor"] = max(settings["factor"], 1.0)  # only for the attention factor, which is at least 1
         settings |= dict(short_factors=_factors(r, "short_factor"), long_factors=_factors(r, "long_factor"))
         settings |= dict(attention_factor=r.float("attention_factor", None))
     return RotaryScaling(**settings)
 
 
 def _factors(r: Theirs, key: str) -> tuple[float, ...]:
-    """A divisor for each frequency."""
+    """One divisor per frequency."""
     value = r.any(key)
     numbers = isinstance(value, list) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in value)
     if not numbers or not all(0 < x < 1e6 for x in value):

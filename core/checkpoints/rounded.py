@@ -1,9 +1,9 @@
-"""Quantized weights written out in full when they are read: GPTQ, AWQ, FP8, compressed-tensors and bitsandbytes' 8 and 4 bits.
+"""Dequantizes weights when they are read: GPTQ, AWQ, FP8, compressed-tensors and bitsandbytes' 8 and 4 bits.
 
 Layouts as their authors publish them: GPTQ and AWQ pack whole numbers into 32 bits (AutoGPTQ and AutoAWQ, qlinear modules), FP8 keeps a
 scale for each tensor, row or block (DeepSeek-V3, compressed-tensors), bitsandbytes a largest value for each row (Dettmers et al. 2022,
-arXiv:2208.07339), or for each block of a tensor whose numbers are places in a table of sixteen (NF4 and FP4, Dettmers et al. 2023,
-arXiv:2305.14314, §3; QuantState.as_dict). Shapes are held against each other before a number is read.
+arXiv:2208.07339), or for each block of a tensor of indices into a table of sixteen values (NF4 and FP4, Dettmers et al. 2023,
+arXiv:2305.14314, §3; QuantState.as_dict). Shapes are checked against each other before a number is read.
 """
 
 from __future__ import annotations
@@ -18,28 +18,44 @@ import torch
 from torch import Tensor
 
 from ..errors import CheckpointError
-from .computed import computed
+from .computed import lazy_tensor
 from .family import Theirs, shown
 from .files import Stored
 
-AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # where in 32 bits AWQ keeps the columns 0, 1, … of eight
+AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # positions of columns 0, 1, … of eight in 32 bits of AWQ
 FP8 = ("F8_E4M3", "F8_E5M2")
-PACKED_BITS = (2, 4, 8)  # those that divide 32: three bits are packed across words
+PACKED_BITS = (2, 4, 8)  # divisors of 32; three bits are packed across words
 FOUR_BITS = "bitsandbytes to 4 bits"
 STATES = tuple(f"weight.quant_state.bitsandbytes__{kind}" for kind in ("nf4", "fp4"))
-LARGEST_STATE = 1 << 16  # bytes of the description that 4 bits come with
-MOST = 1 << 34  # numbers in a tensor; the largest that is published has 1 << 31
+MAX_STATE = 1 << 16  # bytes of the description of 4-bit weights
+MAX_NUMBERS = 1 << 34  # in a tensor; the largest published one has 1 << 31
+SCALE_DTYPES = ("F16", "BF16", "F32")
+# Method -> the tensor that marks a quantized layer, and the method's title.
+METHODS = {
+    "gptq": ("qweight", "GPTQ"),
+    "awq": ("qweight", "AWQ"),
+    "bitsandbytes": ("SCB", "bitsandbytes"),
+    FOUR_BITS: ("weight.absmax", "bitsandbytes to NF4 or FP4"),
+    "fp8": ("weight_scale_inv", "FP8"),
+    "compressed-tensors": ("weight_scale", "compressed-tensors"),
+}
+LEAVES = (
+    *("qweight", "qzeros", "scales", "g_idx"),
+    *("weight", "SCB", "weight_format"),
+    *("weight_scale_inv", "weight_scale", "input_scale", "activation_scale", "weight_zero_point"),
+    *("weight.absmax", "weight.quant_map", "weight.nested_absmax", "weight.nested_quant_map", *STATES),
+)
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The tensors of one linear layer by the last part of their names."""
+    """Tensors of one linear layer by the ends of their names."""
 
-    name: str  # of the layer, with a dot at its end
+    name: str  # of the layer, with a trailing dot
     parts: Mapping[str, Stored]
 
     def part(self, leaf: str, *axes: int | None, dtype: tuple[str, ...] = ()) -> Stored:
-        """One of its tensors. Raises CheckpointError where it is missing, or of another shape or kind; of an axis, None: any length."""
+        """One tensor. Raises CheckpointError if it is missing or has another shape or dtype. An axis of None may have any length."""
         stored = self.parts.get(leaf)
         if stored is None:
             some = next(iter(self.parts.values()))
@@ -61,87 +77,50 @@ class Layer:
         return stored
 
 
-def method_of(theirs: Theirs) -> str | None:
-    """The method of a quantization_config that is read here; None where there is none, or one of another kind."""
-    said = theirs.any("quantization_config", None)
-    if not isinstance(said, dict):
+def method_of(source_config: Theirs) -> str | None:
+    """The supported method of a quantization_config; None if there is none, or an unsupported one."""
+    stated = source_config.any("quantization_config", None)
+    if not isinstance(stated, dict):
         return None
-    method = said.get("quant_method") or (
-        "bitsandbytes" if said.get("load_in_8bit") or said.get("load_in_4bit") else None
-    )
-    bits = said.get("bits", said.get("w_bit"))
-    if method == "gptq" and bits in PACKED_BITS and said.get("checkpoint_format", "gptq") in ("gptq", "gptq_v2"):
-        return method
-    if method == "awq" and bits == 4 and str(said.get("version", "gemm")).lower() == "gemm":
-        return method
-    if method == "bitsandbytes" and said.get("load_in_8bit") and not said.get("load_in_4bit"):
-        return method
-    if method == "bitsandbytes" and said.get("load_in_4bit"):
+    four, eight = bool(stated.get("load_in_4bit")), bool(stated.get("load_in_8bit"))
+    method = stated.get("quant_method") or ("bitsandbytes" if four or eight else None)
+    bits = stated.get("bits", stated.get("w_bit"))
+    if method == "bitsandbytes" and four:
         return FOUR_BITS
-    if method == "fp8":
-        return method
-    return (
-        method
-        if method == "compressed-tensors"
-        and said.get("format") in ("float-quantized", "int-quantized", "naive-quantized")
-        else None
-    )
+    supported = {
+        "gptq": bits in PACKED_BITS and stated.get("checkpoint_format", "gptq") in ("gptq", "gptq_v2"),
+        "awq": bits == 4 and str(stated.get("version", "gemm")).lower() == "gemm",
+        "bitsandbytes": eight,
+        "fp8": True,
+        "compressed-tensors": stated.get("format") in ("float-quantized", "int-quantized", "naive-quantized"),
+    }
+    return method if isinstance(method, str) and supported.get(method) else None
 
 
-def in_full(theirs: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str, Stored], str]:
-    """The tensors with those that are rounded written out, and a sentence about it; as they are, and "", where none is.
+def in_full(source_config: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str, Stored], str]:
+    """The tensors with quantized ones replaced by dequantized ones, and a notice; unchanged, and "", if none is quantized.
 
     Raises CheckpointError naming a tensor that is missing or does not fit the others.
     """
-    method = method_of(theirs)
+    method = method_of(source_config)
     if method is None:
         return tensors, ""
-    said = theirs.inside("quantization_config")
-    marks = {
-        "gptq": "qweight",
-        "awq": "qweight",
-        "bitsandbytes": "SCB",
-        FOUR_BITS: "weight.absmax",
-        "fp8": "weight_scale_inv",
-        "compressed-tensors": "weight_scale",
-    }
-    mark, full = marks[method], dict(tensors)
+    settings = source_config.inside("quantization_config")
+    (mark, title), full = METHODS[method], dict(tensors)
     if method == "fp8" and not any(name.endswith(".weight_scale_inv") for name in tensors):
         mark = "weight_scale"
     layers = [name.removesuffix(mark) for name in tensors if name.endswith(f".{mark}")]
     for name in layers:
-        leaves = (
-            "qweight",
-            "qzeros",
-            "scales",
-            "g_idx",
-            "weight",
-            "SCB",
-            "weight_format",
-            "weight_scale_inv",
-            "weight_scale",
-            "input_scale",
-            "activation_scale",
-            "weight_zero_point",
-            *("weight.absmax", "weight.quant_map", "weight.nested_absmax", "weight.nested_quant_map", *STATES),
-        )
-        layer = Layer(name, {leaf: tensors[name + leaf] for leaf in leaves if name + leaf in tensors})
-        full[f"{name}weight"] = READERS[method](layer, said)
+        layer = Layer(name, {leaf: tensors[name + leaf] for leaf in LEAVES if name + leaf in tensors})
+        full[f"{name}weight"] = READERS[method](layer, settings)
         for leaf in layer.parts:
             if leaf != "weight":
                 del full[name + leaf]
     if not layers:
         raise CheckpointError(
-            f"{said.where} says that the weights were rounded by {method}, but no tensor is called {mark}, as they are then. They may belong to "
+            f"{settings.where} says that the weights were rounded by {method}, but no tensor is called {mark}, as they are then. They may belong to "
             'another config.json. Open the original model, which a page on the Hub names as its base: `headlight.load("OWNER/NAME")`.'
         )
-    title = {
-        "gptq": "GPTQ",
-        "awq": "AWQ",
-        "bitsandbytes": "bitsandbytes",
-        "fp8": "FP8",
-        FOUR_BITS: "bitsandbytes to NF4 or FP4",
-    }.get(method, method)
     return (
         full,
         f"The weights of {len(layers)} layers were rounded by {title}; they are computed with in full, as they were rounded.",
@@ -149,7 +128,7 @@ def in_full(theirs: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str,
 
 
 def in_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """(numbers [out, in] from -127 to 127, scale [out, 1] of each row): the nearest int8 to a weight, in the layout that _scaled() reads."""
+    """(int8 [out, in] from -127 to 127, scale [out, 1]) nearest to a weight, in the layout that _scaled() reads."""
     weight = weight.float()
     scale = weight.abs().amax(-1, keepdim=True) / 127
     numbers = weight / scale.where(scale > 0, 1)
@@ -157,37 +136,34 @@ def in_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _packed(words: Tensor, bits: int) -> Tensor:
-    """Whole numbers [rows, columns] of 32 bits as [rows, columns, 32 / bits], the lowest bits first."""
+    """Unpack 32-bit words [rows, columns] to [rows, columns, 32 / bits], lowest bits first."""
     shifts = torch.arange(0, 32, bits, dtype=torch.int32)
     return (words.unsqueeze(-1) >> shifts) & ((1 << bits) - 1)
 
 
-def _sizes(name: str, *numbers: int) -> None:
-    total = 1
-    for number in numbers:
-        total *= number
-    if total > MOST:
+def _check_size(name: str, *sizes: int) -> None:
+    if (total := math.prod(sizes)) > MAX_NUMBERS:
         raise CheckpointError(f"{name} would have {total:,} numbers, which no published tensor has.")
 
 
-def _gptq(layer: Layer, said: Theirs) -> Stored:
-    """qweight [in / pack, out], qzeros [groups, out / pack], scales [groups, out], g_idx [in]: (number - zero) · scale. In the first
-    version of the format zeros are kept one lower."""
-    bits = said.int("bits")
+def _gptq(layer: Layer, settings: Theirs) -> Stored:
+    """qweight [in / pack, out], qzeros [groups, out / pack], scales [groups, out], g_idx [in]: (number - zero) · scale. The first
+    version of the format stores zeros minus one."""
+    bits = settings.int("bits")
     pack = 32 // bits
     weight = layer.part("qweight", None, None, dtype=("I32",))
     n_in, n_out = weight.shape[0] * pack, weight.shape[1]
-    _sizes(weight.name, n_in, n_out)
-    scales = layer.part("scales", None, n_out, dtype=("F16", "BF16", "F32"))
+    _check_size(weight.name, n_in, n_out)
+    scales = layer.part("scales", None, n_out, dtype=SCALE_DTYPES)
     n_groups = scales.shape[0]
     zeros = layer.part("qzeros", n_groups, n_out // pack, dtype=("I32",))
-    size = said.int("group_size", 0) if said.any("group_size", -1) != -1 else n_in
+    size = settings.int("group_size", 0) if settings.any("group_size", -1) != -1 else n_in
     if "g_idx" not in layer.parts and (size == 0 or -(-n_in // size) != n_groups):
         raise CheckpointError(
             f"{scales.file}: {scales.name} has {n_groups} groups, but group_size {size} makes {-(-n_in // max(size, 1))} of {n_in} rows."
         )
     group = layer.part("g_idx", n_in, dtype=("I32", "I64")) if "g_idx" in layer.parts else None
-    lower = int(said.str("checkpoint_format", "gptq") == "gptq")
+    lower = int(settings.str("checkpoint_format", "gptq") == "gptq")
 
     def make() -> Tensor:
         numbers = _packed(weight.read(), bits).movedim(-1, 1).flatten(0, 1)
@@ -197,15 +173,15 @@ def _gptq(layer: Layer, said: Theirs) -> Stored:
             raise CheckpointError(f"{weight.file}: {layer.name}g_idx names a group that {scales.name} does not have.")
         return ((numbers - zero[index]).float() * scales.read().float()[index]).t().contiguous()
 
-    return computed(f"{layer.name}weight", weight.file, (n_out, n_in), make)
+    return lazy_tensor(f"{layer.name}weight", weight.file, (n_out, n_in), make)
 
 
-def _awq(layer: Layer, said: Theirs) -> Stored:
-    """qweight [in, out / 8], qzeros [groups, out / 8], scales [groups, out], eight columns in 32 bits in an order of their own."""
+def _awq(layer: Layer, settings: Theirs) -> Stored:
+    """qweight [in, out / 8], qzeros [groups, out / 8], scales [groups, out], with eight columns in 32 bits, in AWQ_ORDER."""
     weight = layer.part("qweight", None, None, dtype=("I32",))
     n_in, n_out = weight.shape[0], weight.shape[1] * 8
-    _sizes(weight.name, n_in, n_out)
-    scales = layer.part("scales", None, n_out, dtype=("F16", "BF16", "F32"))
+    _check_size(weight.name, n_in, n_out)
+    scales = layer.part("scales", None, n_out, dtype=SCALE_DTYPES)
     n_groups = scales.shape[0]
     zeros = layer.part("qzeros", n_groups, n_out // 8, dtype=("I32",))
     if n_in % n_groups:
@@ -219,30 +195,30 @@ def _awq(layer: Layer, said: Theirs) -> Stored:
         numbers = columns(weight.read()) - columns(zeros.read()).repeat_interleave(each, 0)
         return (numbers.float() * scales.read().float().repeat_interleave(each, 0)).t().contiguous()
 
-    return computed(f"{layer.name}weight", weight.file, (n_out, n_in), make)
+    return lazy_tensor(f"{layer.name}weight", weight.file, (n_out, n_in), make)
 
 
-def _int8(layer: Layer, said: Theirs) -> Stored:
+def _int8(layer: Layer, settings: Theirs) -> Stored:
     """weight [out, in] from -127 to 127, SCB [out]: the largest value of each row."""
     weight = layer.part("weight", None, None, dtype=("I8",))
-    largest = layer.part("SCB", weight.shape[0], dtype=("F32", "F16", "BF16"))
+    largest = layer.part("SCB", weight.shape[0], dtype=SCALE_DTYPES)
 
     def make() -> Tensor:
         return weight.read().float() * (largest.read().float() / 127)[:, None]
 
-    return computed(weight.name, weight.file, weight.shape, make)
+    return lazy_tensor(weight.name, weight.file, weight.shape, make)
 
 
-def _four(layer: Layer, said: Theirs) -> Stored:
-    """weight [numbers / 2, 1], two in each byte, the first in its upper half: places in quant_map [16]. absmax [blocks] is the largest of
-    each block, or where that is rounded as well a place in nested_quant_map [256], times nested_absmax, plus an offset."""
+def _four(layer: Layer, settings: Theirs) -> Stored:
+    """weight [numbers / 2, 1]: two indices into quant_map [16] per byte, the first in its upper half. absmax [blocks] is the largest value
+    of each block, or, with nested quantisation, an index into nested_quant_map [256], times nested_absmax, plus an offset."""
     weight = layer.part("weight", None, 1, dtype=("U8",))
     leaf = next((leaf for leaf in STATES if leaf in layer.parts), STATES[0])
     state = _state(layer.part(leaf, None, dtype=("U8",)))
     sizes = state.any("shape", None)
     if not isinstance(sizes, list) or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in sizes):
         raise CheckpointError(f"{state.where}: shape is {shown(sizes)}, but it must be the sizes of the weight.")
-    _sizes(weight.name, *sizes)
+    _check_size(weight.name, *sizes)
     n, block = math.prod(sizes), state.int("blocksize")
     if weight.shape[0] != -(-n // 2):
         raise CheckpointError(
@@ -250,7 +226,7 @@ def _four(layer: Layer, said: Theirs) -> Stored:
         )
     if block < 1:
         raise CheckpointError(f"{state.where}: blocksize is {block}, but a block has at least one number.")
-    n_blocks, floats = -(-n // block), ("F32", "F16", "BF16")
+    n_blocks, floats = -(-n // block), SCALE_DTYPES
     table = layer.part("weight.quant_map", 16, dtype=floats)
     nested = "weight.nested_absmax" in layer.parts
     largest = layer.part("weight.absmax", n_blocks, dtype=("U8",) if nested else floats)
@@ -271,14 +247,14 @@ def _four(layer: Layer, said: Theirs) -> Stored:
         values = table.read().float()[numbers.long()]
         return (values * scale.float().repeat_interleave(block)[:n]).reshape(sizes)
 
-    return computed(weight.name, weight.file, tuple(sizes), make)
+    return lazy_tensor(weight.name, weight.file, tuple(sizes), make)
 
 
 def _state(stored: Stored) -> Theirs:
-    """The description of a weight of 4 bits: a JSON object, a byte in each number of the tensor."""
+    """Description of a 4-bit weight: a JSON object, stored as bytes."""
     where = f"{stored.file}: {stored.name}"
-    if stored.shape[0] > LARGEST_STATE:
-        raise CheckpointError(f"{where} is larger than {LARGEST_STATE >> 10} kB, which no published one is.")
+    if stored.shape[0] > MAX_STATE:
+        raise CheckpointError(f"{where} is larger than {MAX_STATE >> 10} kB, which no published one is.")
     try:
         values = json.loads(bytes(stored.read().tolist()))
     except (ValueError, RecursionError) as error:
@@ -288,33 +264,32 @@ def _state(stored: Stored) -> Theirs:
     return Theirs(values, where)
 
 
-def _scaled(layer: Layer, said: Theirs) -> Stored:
-    """weight [out, in] times a scale for all of it, each row, or each block of rows and columns."""
+def _scaled(layer: Layer, settings: Theirs) -> Stored:
+    """weight [out, in] times a scale per tensor, row, or block of rows and columns."""
     weight = layer.part("weight", None, None, dtype=(*FP8, "I8"))
     n_out, n_in = weight.shape
     leaf = "weight_scale_inv" if "weight_scale_inv" in layer.parts else "weight_scale"
     scale = layer.parts[leaf]
     if "weight_zero_point" in layer.parts:
         raise CheckpointError(f"{weight.file}: {layer.name}weight_zero_point shifts the numbers, which is not read.")
-    block = said.any("weight_block_size", [128, 128])
+    block = settings.any("weight_block_size", [128, 128])
     if scale.shape in ((), (1,), (1, 1), (n_out,), (n_out, 1)):
-        return computed(
+        return lazy_tensor(
             weight.name,
             weight.file,
             weight.shape,
             lambda: weight.read().float() * scale.read().float().reshape(-1, 1),
         )
-    known = isinstance(block, list) and len(block) == 2 and all(isinstance(n, int) and n > 0 for n in block)
-    if not known:
-        raise CheckpointError(f"{said.where}: weight_block_size is {shown(block)}, but it must be two numbers.")
+    if not (isinstance(block, list) and len(block) == 2 and all(isinstance(n, int) and n > 0 for n in block)):
+        raise CheckpointError(f"{settings.where}: weight_block_size is {shown(block)}, but it must be two numbers.")
     rows, columns = block
-    layer.part(leaf, -(-n_out // rows), -(-n_in // columns), dtype=("F32", "BF16", "F16"))
+    layer.part(leaf, -(-n_out // rows), -(-n_in // columns), dtype=SCALE_DTYPES)
 
     def make() -> Tensor:
         wide = scale.read().float().repeat_interleave(rows, 0)[:n_out].repeat_interleave(columns, 1)[:, :n_in]
         return weight.read().float() * wide
 
-    return computed(weight.name, weight.file, weight.shape, make)
+    return lazy_tensor(weight.name, weight.file, weight.shape, make)
 
 
 READERS: dict[str, Callable[[Layer, Theirs], Any]] = {

@@ -1,23 +1,24 @@
-"""A folder's SentencePiece or tiktoken file as the tokenizer of its family: ids as the model has them, and marks around a text."""
+"""Builds the tokenizer of a family from a SentencePiece or tiktoken file, with special tokens around a text."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..errors import CheckpointError
-from .added_tokens import Stated, Token, add, read_stated
+from .added_tokens import Stated, Token, add, read_stated, surround, surround_bert
 from .files import read_json
 from .sentencepiece_file import (
     CONTROL,
-    LARGEST_FILE,
+    MAX_FILE,
     NEVER,
     NORMAL,
     SPACE,
@@ -33,36 +34,17 @@ from .sentencepiece_file import (
 
 BEGUN = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 SOURCE, TARGET_FILE, VOCAB = "source.spm", "target.spm", "vocab.json"  # of Marian
-T5_LINE, FAIRSEQ = ("t5", "mt5", "umt5"), ("xlm-roberta", "xglm")
-TRANSLATORS = ("mbart", "m2m_100")  # between many languages: a code of its language stands with each text
-FIRST_CODES = {"mbart": "en_XX", "m2m_100": "__en__"}  # of a text whose language the folder does not name
-NLLB_CODE = "eng_Latn"
-OF_25 = 25  # languages of the first mBART, whose code comes after the text; all later ones have it before
-# Families whose ids are those of the file, and whose texts begin with a mark of their own.
-OPENED = [
-    "llama",
-    "mistral",
-    "mixtral",
-    "ministral",
-    "gemma",
-    "gemma2",
-    "gemma3_text",
-    "phi3",
-    "helium",
-    "minicpm3",
-    "internlm2",
-    "deepseek_v2",
-    "seed_oss",
-    "qwen2",
-    "ernie4_5",
-]
-# How families that keep their vocabulary as ranks of bytes cut a text, as their authors publish it.
+TRANSLATORS = ("mbart", "m2m_100")  # multilingual: each text has the code of its language
+FIRST_CODES = {"mbart": "en_XX", "m2m_100": "__en__", "nllb": "eng_Latn"}  # default languages
+OF_25 = 25  # languages of the first mBART, which puts the code after the text; later models put it first
+# Families with the ids of the file, whose texts begin with a special token.
+OPENED = (
+    *("llama", "mistral", "mixtral", "ministral", "gemma", "gemma2", "gemma3_text", "phi3", "helium", "minicpm3"),
+    *("internlm2", "deepseek_v2", "seed_oss", "qwen2", "ernie4_5"),
+)
+# Published pre-tokenizer patterns of families with byte-rank vocabularies.
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-RANKED = {
-    "llama": LLAMA3,
-    "qwen2": LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"),
-    "qwen3": LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"),
-}
+RANKED = {"llama": LLAMA3, **dict.fromkeys(("qwen2", "qwen3"), LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}"))}
 LLAMA3_MARKS = (
     "<|begin_of_text|>",
     "<|end_of_text|>",
@@ -77,50 +59,35 @@ QWEN_MARKS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 RANK = re.compile(rb"([A-Za-z0-9+/]+={0,2}) (\d{1,9})")
 
 
-def from_sentencepiece(folder: Path, model_type: str) -> Tokenizer | None:
-    """The tokenizer of a folder that keeps it in one of these files; None where there is none, or one with rules that are not read.
+FAIRSEQ_MARKS = ("<s>", "<pad>", "</s>", "<unk>")
+BERT_ROLES: dict[str, Token] = {"bos": "[CLS]", "eos": "[SEP]", "sep": "[SEP]", "cls": "[CLS]"}
 
-    Raises CheckpointError naming a file that is damaged.
+
+def from_sentencepiece(folder: Path, model_type: str) -> Tokenizer | None:
+    """The tokenizer of a folder with such a file; None if there is none, or if its rules are not supported.
+
+    Raises CheckpointError naming a damaged file.
     """
     if model_type == "marian" and (folder / SOURCE).is_file() and (folder / VOCAB).is_file():
         return _marian(folder)
-    if ranks := next((path for path in sorted(folder.glob("*.tiktoken")) if path.is_file()), None):
-        return _ranked(ranks, read_stated(folder), model_type)
-    file = next((folder / name for name in BEGUN if (folder / name).is_file()), None)
-    if file is None or model_type not in (
-        *OPENED,
-        *FAIRSEQ,
-        *T5_LINE,
-        *RANKED,
-        *TRANSLATORS,
-        "albert",
-        "pegasus",
-        "deberta-v2",
-    ):
+    known = model_type in (*BUILDERS, *TRANSLATORS, *RANKED)
+    files = [
+        path for path in (*sorted(folder.glob("*.tiktoken")), *(folder / name for name in BEGUN)) if path.is_file()
+    ]
+    if not files or not (known or files[0].suffix == ".tiktoken"):
         return None
-    if _is_ranks(file):
-        return _ranked(file, read_stated(folder), model_type)
-    model = read_sentencepiece(file)
+    if files[0].suffix == ".tiktoken" or _is_ranks(files[0]):
+        return _ranked(files[0], read_stated(folder), model_type)
+    model = read_sentencepiece(files[0])
     if unread_rule(model):
         return None
-    stated = read_stated(folder)
-    if model_type in FAIRSEQ:
-        return _fairseq(model, stated, model_type)
-    if model_type in T5_LINE:
-        return _t5(model, stated)
-    if model_type == "albert":
-        return _albert(model, stated)
-    if model_type == "pegasus":
-        return _pegasus(model, stated)
-    if model_type == "deberta-v2":
-        return _deberta(model, stated)
     if model_type in TRANSLATORS:
-        return _translator(folder, model, stated, model_type)
-    return _opened(model, stated) if model_type in OPENED else None
+        return _translator(folder, model, read_stated(folder), model_type)
+    return BUILDERS[model_type](model, read_stated(folder)) if model_type in BUILDERS else None
 
 
 def _roles(model: SentencePieceModel) -> dict[str, Token]:
-    """The tokens that the file itself gives a role."""
+    """Tokens that have a role in the file."""
     ids = {"bos": model.bos_id, "eos": model.eos_id, "unk": model.unk_id, "pad": model.pad_id}
     return {role: text for role, i in ids.items() if (text := model.piece(i)) is not None}
 
@@ -132,25 +99,25 @@ def _opened(model: SentencePieceModel, stated: Stated) -> Tokenizer:
     opens, closes = stated.settings.bool("add_bos_token", True), stated.settings.bool("add_eos_token", False)
     before = [str(named["bos"])] if opens and named.get("bos") is not None else []
     after = [str(named["eos"])] if closes and named.get("eos") is not None else []
-    return _marked(tokenizer, before, after)
+    return surround(tokenizer, before, after)
 
 
 def _prefix(stated: Stated) -> Prefix:
-    """The rule for a space before a text, as LlamaTokenizer of transformers 5 reads it."""
+    """Whether a space is added before a text, as in LlamaTokenizer of transformers 5."""
     if not stated.settings.bool("add_prefix_space", True):
         return "never"
     return "always" if stated.settings.bool("legacy", False) else "first"
 
 
 def _joined(tokenizer: Tokenizer, stated: Stated) -> Tokenizer:
-    """With add_prefix_space=false, XLM-RoBERTa's and ALBERT's tokenizers read words without the spaces between them."""
+    """With add_prefix_space=false, the tokenizers of XLM-RoBERTa and ALBERT drop the spaces between words."""
     if not stated.settings.bool("add_prefix_space", True):
         tokenizer.pre_tokenizer = pre_tokenizers.Split(SPACE, "removed")
     return tokenizer
 
 
 def _t5(model: SentencePieceModel, stated: Stated) -> Tokenizer:
-    """Raffel et al. 2020: a text ends with a mark, and sentinels follow the vocabulary, the first of them last."""
+    """Raffel et al. 2020: an end token, and sentinels after the vocabulary in reverse order."""
     tokenizer = tokenizer_of(model)
     if not stated.numbers:
         n = stated.settings.int("extra_ids", 100)
@@ -159,22 +126,25 @@ def _t5(model: SentencePieceModel, stated: Stated) -> Tokenizer:
         tokenizer.add_tokens([AddedToken(f"<extra_id_{i}>", special=True) for i in reversed(range(n))])
     named = stated.named_or(_roles(model))
     add(tokenizer, stated, named)
-    return _marked(tokenizer, [], [str(named["eos"])])
+    return surround(tokenizer, [], [str(named["eos"])])
 
 
-def _fairseq(model: SentencePieceModel, stated: Stated, model_type: str) -> Tokenizer:
-    """fairseq's four marks come first, so that all other pieces have the next number."""
-    first = [Piece(text, 0.0, UNKNOWN if text == "<unk>" else CONTROL) for text in ("<s>", "<pad>", "</s>", "<unk>")]
-    last = ["<mask>"] if model_type == "xlm-roberta" else [f"<madeupword{i}>" for i in range(7)]
-    pieces = (*first, *model.pieces[3:], *(Piece(text, 0.0, CONTROL) for text in last))
+def _fairseq_pieces(model: SentencePieceModel, last: Iterable[str]) -> tuple[Piece, ...]:
+    """fairseq's four special tokens, the other pieces, each with the next id, and the tokens `last`."""
+    first = (Piece(text, 0.0, UNKNOWN if text == "<unk>" else CONTROL) for text in FAIRSEQ_MARKS)
+    return (*first, *model.pieces[3:], *(Piece(text, 0.0, CONTROL) for text in last))
+
+
+def _fairseq(model: SentencePieceModel, stated: Stated, *, is_xglm: bool) -> Tokenizer:
+    pieces = _fairseq_pieces(model, [f"<madeupword{i}>" for i in range(7)] if is_xglm else ["<mask>"])
     tokenizer = _joined(tokenizer_of(model, before=pieces), stated)
     roles: dict[str, Token] = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "sep": "</s>", "pad": "<pad>", "cls": "<s>"}
-    if model_type == "xlm-roberta":
+    if not is_xglm:
         roles["mask"] = AddedToken("<mask>", lstrip=True, special=True)
     add(tokenizer, stated, stated.named_or(roles))
-    if model_type == "xglm":
-        return _marked(tokenizer, ["</s>"], [])
-    marks = [(name, _number(tokenizer, name)) for name in ("<s>", "</s>")]
+    if is_xglm:
+        return surround(tokenizer, ["</s>"], [])
+    marks = [(name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")]
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=marks
     )
@@ -182,7 +152,7 @@ def _fairseq(model: SentencePieceModel, stated: Stated, model_type: str) -> Toke
 
 
 def _pegasus(model: SentencePieceModel, stated: Stated) -> Tokenizer:
-    """Zhang et al. 2020, arXiv:1912.08777: the file's own numbers come after marks of the training, and a text ends with a mark."""
+    """Zhang et al. 2020, arXiv:1912.08777: tokens of the training precede the file's pieces, and a text ends with an end token."""
     offset = stated.settings.int("offset", 103)
     if not 2 < offset <= 1000:
         raise CheckpointError(f"{stated.settings.where}: offset is {offset}, and 3 to 1000 are supported.")
@@ -191,47 +161,50 @@ def _pegasus(model: SentencePieceModel, stated: Stated) -> Tokenizer:
     tokenizer = tokenizer_of(model, before=(*first, *model.pieces[2:]))
     named = stated.named_or({"eos": "</s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask_2>"})
     add(tokenizer, stated, named)
-    return _marked(tokenizer, [], [str(named["eos"])])
+    return surround(tokenizer, [], [str(named["eos"])])
 
 
 def _translator(folder: Path, model: SentencePieceModel, stated: Stated, model_type: str) -> Tokenizer | None:
-    """mBART (Liu et al. 2020, arXiv:2001.08210), M2M100 (Fan et al. 2020, arXiv:2010.11125) and NLLB (2022, arXiv:2207.04672): the
-    codes of their languages follow the vocabulary, and that of `src_lang` stands with a text, before it or after its end.
+    """mBART (Liu et al. 2020, arXiv:2001.08210), M2M100 (Fan et al. 2020, arXiv:2010.11125) and NLLB (2022, arXiv:2207.04672).
 
-    The languages are those that the folder lists, in that order, which numbers them: None where it lists none.
+    Language codes follow the vocabulary, in the order of the folder's list. The code of `src_lang` is put before a text or after its
+    end. None if the folder lists no languages.
     """
-    numbered = model_type == "m2m_100" and (folder / VOCAB).is_file()  # M2M100 has a list of its own
-    codes = [str(token) for token in (*stated.numbers.values(), *stated.more)]
-    codes = [text for text in dict.fromkeys(codes) if text not in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")]
+    codes = _language_codes(stated)
     if not codes:
         return None
     roles: dict[str, Token] = {"bos": "<s>", "eos": "</s>", "unk": "<unk>", "sep": "</s>", "pad": "<pad>"}
-    if numbered:
-        vocab = read_json(folder / VOCAB)
-        texts = _by_number(vocab)
-        scores = {piece.text: piece.score for piece in model.pieces if piece.type == NORMAL}
-        before = tuple(_marian_piece(text, scores) for text in texts)
-        last: list[str] = [*codes]
+    kind = "nllb" if model_type == "m2m_100" and not (folder / VOCAB).is_file() else model_type
+    if kind == "m2m_100":
+        pieces = (*_vocab_pieces(folder, model), *(Piece(text, 0.0, CONTROL) for text in codes))
     else:
-        first = [
-            Piece(text, 0.0, UNKNOWN if text == "<unk>" else CONTROL) for text in ("<s>", "<pad>", "</s>", "<unk>")
-        ]
-        before = (*first, *model.pieces[3:])
+        pieces = _fairseq_pieces(model, [*codes, "<mask>"])
         roles |= {"cls": "<s>", "mask": AddedToken("<mask>", lstrip=True, special=True)}
-        last = [*codes, "<mask>"]
-    tokenizer = tokenizer_of(model, before=(*before, *(Piece(text, 0.0, CONTROL) for text in last)))
+    tokenizer = tokenizer_of(model, before=pieces)
     add(tokenizer, stated, stated.named_or(roles))
-    is_nllb = model_type == "m2m_100" and not numbered
-    said = stated.settings.str("src_lang", "") or (NLLB_CODE if is_nllb else FIRST_CODES[model_type])
-    code = f"__{said}__" if numbered and not said.startswith("__") else said
+    language = stated.settings.str("src_lang", "") or FIRST_CODES[kind]
+    code = f"__{language}__" if kind == "m2m_100" and not language.startswith("__") else language
     if tokenizer.token_to_id(code) is None or code not in codes:
-        raise CheckpointError(f"{stated.settings.where}: src_lang is {said}, which is none of the folder's languages.")
-    is_after = len(codes) == OF_25 if model_type == "mbart" else stated.settings.bool("legacy_behaviour", False)
-    return _marked(tokenizer, [], ["</s>", code]) if is_after else _marked(tokenizer, [code], ["</s>"])
+        raise CheckpointError(
+            f"{stated.settings.where}: src_lang is {language}, which is none of the folder's languages."
+        )
+    is_after = len(codes) == OF_25 if kind == "mbart" else stated.settings.bool("legacy_behaviour", False)
+    return surround(tokenizer, [], ["</s>", code]) if is_after else surround(tokenizer, [code], ["</s>"])
+
+
+def _language_codes(stated: Stated) -> list[str]:
+    texts = [str(token) for token in (*stated.numbers.values(), *stated.more)]
+    return [text for text in dict.fromkeys(texts) if text not in (*FAIRSEQ_MARKS, "<mask>")]
+
+
+def _vocab_pieces(folder: Path, model: SentencePieceModel) -> tuple[Piece, ...]:
+    """The pieces in vocab.json by number, with the scores of the model."""
+    scores = {piece.text: piece.score for piece in model.pieces if piece.type == NORMAL}
+    return tuple(_marian_piece(text, scores) for text in _by_number(read_json(folder / VOCAB)))
 
 
 def _by_number(vocab: dict[str, Any]) -> list[str]:
-    """The pieces of a vocab.json in the order of their numbers."""
+    """Pieces of a vocab.json in the order of their numbers."""
     texts = sorted(vocab, key=lambda text: vocab[text] if isinstance(vocab[text], int) else -1)
     if [vocab[text] for text in texts] != list(range(len(texts))) or "<unk>" not in vocab or "</s>" not in vocab:
         raise CheckpointError(
@@ -241,75 +214,49 @@ def _by_number(vocab: dict[str, Any]) -> list[str]:
 
 
 def _albert(model: SentencePieceModel, stated: Stated) -> Tokenizer:
-    """Lan et al. 2020, from lower-case letters without accents where the files do not say otherwise."""
+    """Lan et al. 2020; by default texts are lower-cased and accents removed."""
     steps: list[normalizers.Normalizer] = [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
     if not stated.settings.bool("keep_accents", False):
         steps += [normalizers.NFKD(), normalizers.StripAccents()]
     if stated.settings.bool("do_lower_case", True):
         steps.append(normalizers.Lowercase())
     tokenizer = _joined(tokenizer_of(model, steps=tuple(steps)), stated)
-    roles: dict[str, Token] = {
-        "bos": "[CLS]",
-        "eos": "[SEP]",
-        "unk": "<unk>",
-        "sep": "[SEP]",
-        "pad": "<pad>",
-        "cls": "[CLS]",
-    }
-    named = stated.named_or(roles | {"mask": AddedToken("[MASK]", lstrip=True, special=True)})
-    add(tokenizer, stated, named)
-    cls, sep = str(named["cls"]), str(named["sep"])
-    return _between(tokenizer, cls, sep)
+    mask = AddedToken("[MASK]", lstrip=True, special=True)
+    return _between(tokenizer, stated, BERT_ROLES | {"unk": "<unk>", "pad": "<pad>", "mask": mask})
 
 
 def _deberta(model: SentencePieceModel, stated: Stated) -> Tokenizer:
-    """DebertaV2Tokenizer of transformers 5: pieces of the file, by rules for characters of its own. [MASK] follows the vocabulary."""
+    """DebertaV2Tokenizer of transformers 5: the file's pieces with its own character rules. [MASK] follows the vocabulary."""
     tokenizer = tokenizer_of(replace(model, byte_fallback=False))
-    steps: list[normalizers.Normalizer] = (
-        [normalizers.Lowercase()] if stated.settings.bool("do_lower_case", False) else []
-    )
+    steps: list[normalizers.Normalizer] = []
+    if stated.settings.bool("do_lower_case", False):
+        steps.append(normalizers.Lowercase())
     steps += [normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " "), normalizers.NFC(), normalizers.Strip(left=False)]
     tokenizer.normalizer = normalizers.Sequence(steps)
     prefix = "always" if stated.settings.bool("add_prefix_space", True) else "first"
     cuts = [pre_tokenizers.Punctuation("isolated")] if stated.settings.bool("split_by_punct", False) else []
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*cuts, pre_tokenizers.Metaspace(SPACE, prepend_scheme=prefix)])
     tokenizer.decoder = decoders.Metaspace(SPACE, prepend_scheme=prefix)
-    roles: dict[str, Token] = {
-        "bos": "[CLS]",
-        "eos": "[SEP]",
-        "unk": "[UNK]",
-        "sep": "[SEP]",
-        "pad": "[PAD]",
-        "cls": "[CLS]",
-    }
-    named = stated.named_or(roles | {"mask": "[MASK]"})
+    return _between(tokenizer, stated, BERT_ROLES | {"unk": "[UNK]", "pad": "[PAD]", "mask": "[MASK]"})
+
+
+def _between(tokenizer: Tokenizer, stated: Stated, roles: Mapping[str, Token]) -> Tokenizer:
+    """Add the tokens, and BERT's special tokens around a text and between two."""
+    named = stated.named_or(roles)
     add(tokenizer, stated, named)
-    return _between(tokenizer, str(named["cls"]), str(named["sep"]))
-
-
-def _between(tokenizer: Tokenizer, cls: str, sep: str) -> Tokenizer:
-    """With BERT's marks around a text, and between two."""
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{cls}:0 $A:0 {sep}:0",
-        pair=f"{cls}:0 $A:0 {sep}:0 $B:1 {sep}:1",
-        special_tokens=[(name, _number(tokenizer, name)) for name in (cls, sep)],
-    )
-    return tokenizer
+    return surround_bert(tokenizer, str(named["cls"]), str(named["sep"]))
 
 
 def _marian(folder: Path) -> Tokenizer | None:
-    """Marian cuts a text by source.spm and numbers the pieces by vocab.json, which has those of the target as well."""
-    model, vocab = read_sentencepiece(folder / SOURCE), read_json(folder / VOCAB)
-    texts = _by_number(vocab)
+    """Marian splits a text by source.spm and numbers the pieces by vocab.json, which includes those of the target."""
+    model = read_sentencepiece(folder / SOURCE)
+    pieces = _vocab_pieces(folder, model)
     if unread_rule(model):
         return None
-    scores = {piece.text: piece.score for piece in model.pieces if piece.type == NORMAL}
-    pieces = tuple(_marian_piece(text, scores) for text in texts)
-    tokenizer = tokenizer_of(model, before=pieces)
-    stated = read_stated(folder)
+    tokenizer, stated = tokenizer_of(model, before=pieces), read_stated(folder)
     named = stated.named_or({"eos": "</s>", "unk": "<unk>", "pad": "<pad>"})
     add(tokenizer, stated, named)
-    return _marked(tokenizer, [], [str(named["eos"])])
+    return surround(tokenizer, [], [str(named["eos"])])
 
 
 def _marian_piece(text: str, scores: dict[str, float]) -> Piece:
@@ -321,42 +268,19 @@ def _marian_piece(text: str, scores: dict[str, float]) -> Piece:
 
 
 def marian_notices(folder: Path, model_type: str) -> tuple[str, ...]:
-    """Sentences about a Marian folder whose texts published code may read as other ids."""
-    if model_type != "marian" or (folder / "tokenizer.json").is_file() or not (folder / SOURCE).is_file():
-        return ()
-    if not (folder / VOCAB).is_file():
+    """Notices about a Marian folder for which published code may return other ids."""
+    has_files = (folder / SOURCE).is_file() and (folder / VOCAB).is_file()
+    if model_type != "marian" or (folder / "tokenizer.json").is_file() or not has_files:
         return ()
     vocab = read_json(folder / VOCAB)
     lost = [p.text for p in read_sentencepiece(folder / SOURCE).pieces if p.type == NORMAL and p.text not in vocab]
-    said = [f"A text for the decoder is cut by {SOURCE} too, and {TARGET_FILE} is not read."]
+    notices = [f"A text for the decoder is cut by {SOURCE} too, and {TARGET_FILE} is not read."]
     if lost:
-        said.append(
+        notices.append(
             f"{SOURCE} has {len(lost):,} pieces that {VOCAB} does not number, such as {lost[0]}: smaller pieces are read in their place, "
             "where published code reads <unk>."
         )
-    return tuple(said)
-
-
-def _marked(tokenizer: Tokenizer, before: Sequence[str], after: Sequence[str]) -> Tokenizer:
-    """With marks around a text, and around each of a pair."""
-    if before or after:
-        second = [f"{name}:1" for name in (*before, "$B", *after)]
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=[*before, "$A", *after],
-            pair=[*before, "$A", *after, *second],
-            special_tokens=[(name, _number(tokenizer, name)) for name in dict.fromkeys((*before, *after))],
-        )
-    return tokenizer
-
-
-def _number(tokenizer: Tokenizer, name: str) -> int:
-    number = tokenizer.token_to_id(name)
-    if number is None:
-        raise CheckpointError(f"The tokenizer has no {name}, which the files of this folder put around a text.")
-    return number
-
-
-# ranks of bytes
+    return tuple(notices)
 
 
 def _is_ranks(path: Path) -> bool:
@@ -365,42 +289,46 @@ def _is_ranks(path: Path) -> bool:
 
 
 def _ranked(path: Path, stated: Stated, model_type: str) -> Tokenizer | None:
-    """A vocabulary in tiktoken's form: each line is a piece of bytes, in base64, and its rank, which is its id and its place in merging."""
+    """A vocabulary in tiktoken's format: each line has a piece in base64, and its rank, which is its id and its priority in merging."""
     if model_type not in RANKED:
-        return None  # the file does not say how a text is cut before its pieces are merged
+        return None  # the pre-tokenizer is unknown
     ranks = _ranks(path)
     letters = _bytes_as_letters()
-    spelt = {piece: "".join(letters[byte] for byte in piece) for piece in ranks}
+    spelling = {piece: "".join(letters[byte] for byte in piece) for piece in ranks}
+    merges = _byte_merges(ranks, spelling)
+    vocab = {spelling[piece]: rank for piece, rank in ranks.items()}
+    # A word that is a piece is not merged, as in tiktoken.
+    tokenizer = Tokenizer(models.BPE(vocab, merges, fuse_unk=False, ignore_merges=True))
+    split = pre_tokenizers.Split(Regex(RANKED[model_type]), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    is_llama = model_type == "llama"
+    if not stated.numbers:
+        marks = LLAMA3_MARKS if is_llama else QWEN_MARKS
+        tokenizer.add_tokens([AddedToken(text, special=True, normalized=False) for text in marks])
+    roles = {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>"} if is_llama else {"eos": "<|endoftext|>"}
+    named = stated.named_or(roles)
+    add(tokenizer, stated, named)
+    return surround(tokenizer, [str(named["bos"])] if is_llama and named.get("bos") is not None else [], [])
+
+
+def _byte_merges(ranks: Mapping[bytes, int], spelling: Mapping[bytes, str]) -> list[tuple[str, str]]:
+    """All splits of a piece into two others, ordered by the rank of the piece and of its first part."""
     merges = [
-        (ranks[piece], ranks[piece[:cut]], spelt[piece[:cut]], spelt[piece[cut:]])
+        (ranks[piece], ranks[piece[:cut]], spelling[piece[:cut]], spelling[piece[cut:]])
         for piece in ranks
         for cut in range(1, len(piece))
         if piece[:cut] in ranks and piece[cut:] in ranks
     ]
     merges.sort(key=lambda each: each[:2])
-    vocab = {spelt[piece]: rank for piece, rank in ranks.items()}
-    # A word that is a piece as a whole is read as that piece, as tiktoken has it.
-    tokenizer = Tokenizer(models.BPE(vocab, [each[2:] for each in merges], fuse_unk=False, ignore_merges=True))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(RANKED[model_type]), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    if not stated.numbers:
-        marks = LLAMA3_MARKS if model_type == "llama" else QWEN_MARKS
-        tokenizer.add_tokens([AddedToken(text, special=True, normalized=False) for text in marks])
-    named = stated.named_or(
-        {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>"} if model_type == "llama" else {"eos": "<|endoftext|>"}
-    )
-    add(tokenizer, stated, named)
-    return _marked(tokenizer, [str(named["bos"])] if model_type == "llama" and named.get("bos") is not None else [], [])
+    return [each[2:] for each in merges]
 
 
 def _ranks(path: Path) -> dict[bytes, int]:
-    if path.stat().st_size > LARGEST_FILE:
-        raise CheckpointError(f"{path.name} is larger than {LARGEST_FILE >> 20} MB, which no published one is.")
+    if path.stat().st_size > MAX_FILE:
+        raise CheckpointError(f"{path.name} is larger than {MAX_FILE >> 20} MB, which no published one is.")
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if not line:
@@ -423,7 +351,19 @@ def _ranks(path: Path) -> dict[bytes, int]:
 
 
 def _bytes_as_letters() -> dict[int, str]:
-    """GPT-2's letter for each byte: itself where it can be seen, else one from 256 on."""
-    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    hidden = [byte for byte in range(256) if byte not in seen]
-    return {byte: chr(byte) for byte in seen} | {byte: chr(256 + i) for i, byte in enumerate(hidden)}
+    """GPT-2's character for each byte: the byte itself if it is printable, otherwise one from 256 on."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in printable]
+    return {byte: chr(byte) for byte in printable} | {byte: chr(256 + i) for i, byte in enumerate(hidden)}
+
+
+# Translators need the folder as well.
+BUILDERS: Mapping[str, Callable[[SentencePieceModel, Stated], Tokenizer]] = {
+    **dict.fromkeys(OPENED, _opened),
+    **dict.fromkeys(("t5", "mt5", "umt5"), _t5),
+    "xlm-roberta": partial(_fairseq, is_xglm=False),
+    "xglm": partial(_fairseq, is_xglm=True),
+    "albert": _albert,
+    "pegasus": _pegasus,
+    "deberta-v2": _deberta,
+}

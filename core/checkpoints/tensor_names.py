@@ -1,4 +1,4 @@
-"""Names of tensors: whose wrapper they went through, which quantizer or adapter wrote them, and which of them change nothing."""
+"""Tensor names: traces of wrappers, quantizers and adapters, and tensors that may be ignored."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ import torch
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from ..model.transformer import sinusoids_of
-from .bare_names import WRAPPERS, unwrapped
-from .files import FLOATS, SINGLE, Stored
-from .unopened import class_of, listed, quoted
+from .bare_names import WRAPPERS, strip_wrappers
+from .files import FLOATS, SINGLE, Stored, class_of, listed, quoted
 
-PLACE = "FOLDER"  # in a line of code, where the folder's name is not known
+PLACE = "FOLDER"  # stands for the folder in a line of code if its name is unknown
 
 ADAPTER = re.compile(
     r"\.(lora_\w+|base_layer|ia3_l|hada_w\d_\w|lokr_\w+|oft_r|boft_\w+|vera_lambda_\w|modules_to_save)(\.|$)"
 )
 
-# A quantizer's own tensors. Those of the first rows tell more, so they are looked for first.
+# Patterns of tensors that quantizers add; more specific ones come first.
 QUANTIZED: tuple[tuple[str, str], ...] = (
     (r"\.g_idx$", "gptq"),
     (r"\.qzeros$", "awq"),
@@ -39,7 +38,7 @@ QUANTIZED: tuple[tuple[str, str], ...] = (
     (r"\.weight_scale(_inv|_2)?$|\.input_scale$|\.activation_scale$", "fp8"),
     (r"\.scales?$", ""),
 )
-QUANTIZERS = {  # quant_method -> its name, and how transformers is told to write the numbers out in full
+QUANTIZERS = {  # quant_method -> (title, how transformers dequantizes it; "" if it cannot)
     "gptq": ("GPTQ", ""),
     "awq": ("AWQ", ""),
     "bitsandbytes": ("bitsandbytes", "dequantize()"),
@@ -59,53 +58,43 @@ QUANTIZERS = {  # quant_method -> its name, and how transformers is told to writ
 
 @dataclass(frozen=True)
 class Harmless:
-    """Tensors without a place here that change no number, and why."""
+    """Unused tensors that change no number, and the reason."""
 
     pattern: str
     reason: str
-    axes: tuple[int | None, ...] | None = None  # the shape that they have; None: any. Of an axis, None: any length
+    axes: tuple[int | None, ...] | None = None  # required shape; None: any shape, or any length of an axis
 
     def fits(self, stored: Stored) -> bool:
-        return re.search(self.pattern, stored.name) is not None and (
-            self.axes is None
-            or (
-                len(stored.shape) == len(self.axes)
-                and all(axis in (None, n) for axis, n in zip(self.axes, stored.shape, strict=True))
-            )
-        )
+        if re.search(self.pattern, stored.name) is None or self.axes is None:
+            return re.search(self.pattern, stored.name) is not None
+        same_rank = len(stored.shape) == len(self.axes)
+        return same_rank and all(axis in (None, n) for axis, n in zip(self.axes, stored.shape, strict=True))
 
 
 HARMLESS = (
-    Harmless(
-        r"(^|\.)position_ids$", "0, 1, 2, …: older versions of transformers saved the row numbers of the position table"
-    ),
+    Harmless(r"(^|\.)position_ids$", "row numbers of the position table, saved by older versions of transformers"),
     Harmless(r"(^|\.)embeddings\.token_type_ids$", "zeros that older versions of transformers saved"),
     Harmless(
         r"(^|\.)rotary_emb(eddings)?\.(original_)?inv_freq$",
-        "angles that config.json gives; transformers does not read them either",
+        "angles that follow from config.json; transformers ignores them as well",
     ),
     Harmless(r"(^|\.)rotary_emb\.(cos|sin)_cached$", "tables of the same angles"),
     Harmless(
         r"(^|\.)(cross)?(attn|attention)\.bias$",
-        "the causal mask as ones and zeros, of GPT-2 and GPT-NeoX",
+        "the causal mask of GPT-2 and GPT-NeoX as ones and zeros",
         (1, 1, None, None),
     ),
-    Harmless(
-        r"(^|\.)(cross)?(attn|attention)\.masked_bias$",
-        "the score that a hidden place had before the softmax, of the same two",
-    ),
-    Harmless(r"(^|\.)(encoder|decoder)\.version$", "fairseq's number of its file format"),
-    Harmless(r"(^|\.)embed_positions\._float_tensor$", "empty: fairseq kept the type of a computed table in it"),
+    Harmless(r"(^|\.)(cross)?(attn|attention)\.masked_bias$", "the score of masked positions before the softmax"),
+    Harmless(r"(^|\.)(encoder|decoder)\.version$", "the version number of fairseq's file format"),
+    Harmless(r"(^|\.)embed_positions\._float_tensor$", "empty: carries the dtype of a computed table in fairseq"),
     Harmless(
         r"EncDecAttention\.relative_attention_bias\.weight$",
-        "T5's first files have it, and no code reads it: looks at the source know no distance",
+        "in T5's first files; no code reads it, since cross-attention has no distances",
     ),
     Harmless(
         r"^(\w+\.)?pooler\.", "reads the first token after the last layer, so nothing that is shown depends on it"
     ),
-    Harmless(
-        r"^(\w+\.)?cls\.seq_relationship\.", "BERT's guess whether two sentences follow each other, from the pooler"
-    ),
+    Harmless(r"^(\w+\.)?cls\.seq_relationship\.", "BERT's next-sentence prediction, computed from the pooler"),
     Harmless(
         r"^(pre_classifier|classifier|score|qa_outputs|classification_head|multiple_choice_head|sequence_summary|v_head)\.",
         "a head for one task: it reads the last layer and changes nothing before it",
@@ -114,7 +103,7 @@ HARMLESS = (
 
 
 def reason_harmless(stored: Stored, config: ModelConfig) -> str | None:
-    """Why a tensor without a place here changes nothing; None where it may."""
+    """Reason why an unused tensor changes nothing; None if it may change something."""
     for row in HARMLESS:
         if row.fits(stored):
             return row.reason
@@ -127,18 +116,18 @@ def reason_harmless(stored: Stored, config: ModelConfig) -> str | None:
 
 
 def of_unused(unused: Iterable[str], tensors: Mapping[str, Stored], config: ModelConfig) -> str | None:
-    """A sentence about a model whose files hold more than it uses; None where all of that is harmless."""
+    """Notice about tensors that are not used; None if all of them are harmless."""
     names = [name for name in unused if reason_harmless(tensors[name], config) is None]
     if not names:
         return None
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(re.sub(r"\d+", "#", name), []).append(name)
-    shown = [group[0] + (f" and {len(group) - 1} like it" if len(group) > 1 else "") for group in alike.values()]
-    one = len(names) == 1
+    groups = [group[0] + (f" and {len(group) - 1} like it" if len(group) > 1 else "") for group in alike.values()]
+    noun, they_are, them = ("tensor", "It is", "it") if len(names) == 1 else ("tensors", "They are", "them")
     text = (
-        f"The weight files hold {len(names)} tensor{'' if one else 's'} that config.json has no place for: {listed(shown)}. "
-        f"{'It is' if one else 'They are'} not used, so a program that uses {'it' if one else 'them'} gets other numbers."
+        f"The weight files hold {len(names)} {noun} that config.json has no place for: {listed(groups)}. "
+        f"{they_are} not used, so a program that uses {them} gets other numbers."
     )
     if any(ADAPTER.search(name) for name in names):
         text += (
@@ -152,28 +141,30 @@ def of_unused(unused: Iterable[str], tensors: Mapping[str, Stored], config: Mode
 
 
 def quantizer_of(names: Collection[str]) -> str | None:
-    """The quantizer that leaves such tensors, "" where any could have; None where none of them is a quantizer's."""
+    """quant_method of the tensors' quantizer, "" if several are possible, and None if no tensor is a quantizer's."""
     return next((method for pattern, method in QUANTIZED if any(re.search(pattern, name) for name in names)), None)
 
 
 def quantized(config: Mapping[str, Any], place: str) -> str | None:
-    """Why the weights that a config.json describes are not read; None where it does not say that they are quantized."""
-    said = config.get("quantization_config")
-    if not said and isinstance(config.get("quantization"), dict) and "bits" in config["quantization"]:
-        said = {**config["quantization"], "quant_method": "mlx"}
-    if not said:
+    """Why the quantized weights of a config.json are not read; None if it describes plain weights."""
+    stated = config.get("quantization_config")
+    if not stated and isinstance(config.get("quantization"), dict) and "bits" in config["quantization"]:
+        stated = {**config["quantization"], "quant_method": "mlx"}
+    if not stated:
         return None
-    said = said if isinstance(said, dict) else {}
-    method = str(said.get("quant_method") or ("bitsandbytes" if said.keys() & {"load_in_4bit", "load_in_8bit"} else ""))
-    if method == "bitsandbytes" and not (said.get("load_in_4bit") or said.get("load_in_8bit")):
-        return None  # neither is asked for, and the weights are plain
-    bits = 4 if said.get("load_in_4bit") else 8 if said.get("load_in_8bit") else said.get("bits")
+    stated = stated if isinstance(stated, dict) else {}
+    four, eight = bool(stated.get("load_in_4bit")), bool(stated.get("load_in_8bit"))
+    default = "bitsandbytes" if stated.keys() & {"load_in_4bit", "load_in_8bit"} else ""
+    method = str(stated.get("quant_method") or default)
+    if method == "bitsandbytes" and not four and not eight:
+        return None  # the weights are plain
+    bits = 4 if four else 8 if eight else stated.get("bits")
     to = f" to {bits} bits" if isinstance(bits, int) and not isinstance(bits, bool) else ""
     return f"config.json: {rounded(method, to, place, class_of(config))}"
 
 
 def rounded(method: str, to: str, place: str, model_class: str) -> str:
-    """Why quantized weights are not read, and what to do."""
+    """Why quantized weights are not read, and how to convert them."""
     title, how = QUANTIZERS.get(method, (method[:40], ""))
     text = (
         f"the weights are quantized{f' with {title}' if title else ''}{to}, which is not supported: only {', '.join(sorted(FLOATS))} are read. "
@@ -195,32 +186,40 @@ def rounded(method: str, to: str, place: str, model_class: str) -> str:
     )
 
 
-def why_missing(wanted: Sequence[str], prefix: str, tensors: Mapping[str, Stored], place: str) -> str | None:
-    """Why the files have no tensor of a name that a family needs, where their other names tell. `prefix` is the family's own."""
-    files = sorted({stored.file for stored in tensors.values()})
+def explain_missing_names(wanted: Sequence[str], prefix: str, tensors: Mapping[str, Stored], place: str) -> str | None:
+    """Why a required tensor is missing, if the names of the others show it. `prefix` is that of the family."""
+    file = min(stored.file for stored in tensors.values()) if tensors else ""
     if (method := quantizer_of(tensors.keys())) is not None:
-        return f"{files[0]}: {rounded(method, '', place, 'AutoModel')}"
+        return f"{file}: {rounded(method, '', place, 'AutoModel')}"
     if any(ADAPTER.search(name) for name in tensors):
         return (
-            f"{files[0]} holds a model with an adapter in it that was not merged. In the program that saved it: "
+            f"{file} holds a model with an adapter in it that was not merged. In the program that saved it: "
             f"`model.merge_and_unload().save_pretrained({quoted(place)})`."
         )
-    wraps = [part for part in WRAPPERS if any(part in name.split(".") for name in tensors)]
-    bare = {unwrapped(name, wraps) for name in tensors}
     full = tuple(sorted({*wanted, *(prefix + name for name in wanted)}, key=len, reverse=True))
-    before = next(
-        (b.removesuffix(name) for name in full for b in sorted(bare) if b == name or b.endswith(f".{name}")), None
+    wraps = [part for part in WRAPPERS if any(part in name.split(".") for name in tensors)]
+    before = _before(full, {strip_wrappers(name, wraps) for name in tensors})
+    return (
+        None if before is None or not (wraps or before) else f"{file}: {_renaming(full, wraps, before, tensors, place)}"
     )
-    if before is None or not (wraps or before):
-        return None
-    renamed = "k" if not wraps else f're.sub(r"\\b({"|".join(wraps)})\\.", "", k)'
+
+
+def _before(full: Sequence[str], names: Collection[str]) -> str | None:
+    """Prefix of one of the names `full` in the files; None if no name ends with one of them."""
+    matches = (b.removesuffix(name) for name in full for b in sorted(names) if b == name or b.endswith(f".{name}"))
+    return next(matches, None)
+
+
+def _renaming(full: tuple[str, ...], wraps: list[str], before: str, tensors: Iterable[str], place: str) -> str:
+    """The wrappers and the prefix in the names of tensors, and code that removes them."""
+    renamed = f're.sub(r"\\b({"|".join(wraps)})\\.", "", k)' if wraps else "k"
     renamed += f".removeprefix({quoted(before)})" if before else ""
     whose = " and ".join(WRAPPERS[part] for part in wraps)
-    first = next(name for name in tensors if unwrapped(name, wraps).endswith(full))
-    why = f"have {listed([f'{part}.' for part in wraps])} in them, from {whose}" if wraps else f"begin with {before}"
-    why += f", and begin with {before}" if wraps and before else ""
+    first = next(name for name in tensors if strip_wrappers(name, wraps).endswith(full))
+    why = [f"have {listed([f'{part}.' for part in wraps])} in them, from {whose}"] if wraps else []
+    why += [f"begin with {before}"] if before else []
     return (
-        f"{files[0]}: the names of the tensors {why}, so that {first} is not found as {full[-1]}. Take that out of the names: "
+        f"the names of the tensors {', and '.join(why)}, so that {first} is not found as {full[-1]}. Take that out of the names: "
         f"`import glob, re; from safetensors.torch import load_file, save_file; save_file({{{renamed}: v.clone() "
         f"for f in glob.glob({quoted(f'{place}/model*.safetensors')}) for k, v in load_file(f).items()}}, "
         f'{quoted(f"{place}/{SINGLE}")}, {{"format": "pt"}})`.'
@@ -228,7 +227,7 @@ def why_missing(wanted: Sequence[str], prefix: str, tensors: Mapping[str, Stored
 
 
 def unread_kind(stored: Stored, tensors: Mapping[str, Stored], place: str) -> CheckpointError:
-    """For a tensor whose numbers are of a kind that is not read."""
+    """Error for a tensor of an unsupported dtype."""
     method = quantizer_of(tensors.keys()) or ("fp8" if stored.dtype.startswith("F8") else "")
     return CheckpointError(
         f"{stored.file}: the tensor {stored.name} is stored as {stored.dtype}; {rounded(method, '', place, 'AutoModel')}"

@@ -1,4 +1,4 @@
-"""Losses that transformers' Trainer wrote down, trainer_state.json, at the steps whose checkpoints it kept."""
+"""Losses recorded by transformers' Trainer in trainer_state.json, at the steps of its checkpoints."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ STATE = "trainer_state.json"
 
 @dataclass(frozen=True)
 class Losses:
-    """The last losses that were written down up to a step: of training, and of evaluation; None where there is none."""
+    """The last training and evaluation losses recorded up to a step; None if there is none."""
 
     training: float | None
     evaluation: float | None
 
 
 def losses_at(folder: Path, steps: Iterable[int]) -> dict[int, Losses]:
-    """The losses at each step, by the file of one checkpoint, which tells of all steps before it; none where there is no such file.
+    """Losses at each step, from the file of one checkpoint, which includes all earlier steps. Empty without such a file.
 
-    Raises CheckpointError where the file is damaged.
+    Raises CheckpointError if the file is damaged.
     """
     path = folder / STATE
     if not path.is_file():
@@ -40,19 +40,19 @@ def losses_at(folder: Path, steps: Iterable[int]) -> dict[int, Losses]:
 
 
 def _column(history: list[dict[str, Any]], key: str) -> dict[int, float]:
-    """step -> loss. Raises CheckpointError for what is no number."""
-    found: dict[int, float] = {}
+    """step -> loss. Raises CheckpointError for anything but numbers."""
+    column: dict[int, float] = {}
     for row in history:
         step, value = row.get("step"), row.get(key)
         if value is None:
             continue
         if not isinstance(step, int) or isinstance(value, bool) or not isinstance(value, int | float):
             raise CheckpointError(f"{STATE}: log_history has {key} that is no number, or belongs to no step.")
-        if math.isfinite(value):  # a training that broke wrote NaN
-            found[step] = float(value)
-    return found
+        if math.isfinite(value):  # a diverged training records NaN
+            column[step] = float(value)
+    return column
 
 
 def _last(column: dict[int, float], step: int) -> float | None:
-    there = [at for at in column if at <= step]
-    return column[max(there)] if there else None
+    recorded = [at for at in column if at <= step]
+    return column[max(recorded)] if recorded else None

@@ -1,38 +1,30 @@
-"""A tokenizer from the files beside a checkpoint: tokenizer.json, or the vocab.txt or vocab.json with merges.txt of older ones."""
+"""Reads the tokenizer of a folder: tokenizer.json, or vocab.txt, or vocab.json with merges.txt, or a SentencePiece model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from ..errors import CheckpointError
 from ..model.text import is_tokenizer_fault
-from .added_tokens import Stated, add, read_stated
-from .files import LARGEST_JSON
+from .added_tokens import Stated, add, bert_tokenizer, read_stated, surround_bert
+from .files import MAX_JSON
 from .sentencepiece_folder import from_sentencepiece
 
-BYTE_LEVEL = ("gpt2", "opt", "roberta", "bart")  # families whose vocab.json and merges.txt are all there is to know
-NAMED = {  # by family: the tokens that have a role where the files do not say
+BYTE_LEVEL = ("gpt2", "opt", "roberta", "bart")  # families fully defined by vocab.json and merges.txt
+NAMED = {  # default tokens of a family by role
     "gpt2": dict.fromkeys(("bos", "eos", "unk"), "<|endoftext|>"),
     "opt": {"bos": "</s>", "eos": "</s>", "unk": "<unk>", "pad": "<pad>"},
-    "roberta": {
-        "bos": "<s>",
-        "eos": "</s>",
-        "unk": "<unk>",
-        "sep": "</s>",
-        "pad": "<pad>",
-        "cls": "<s>",
-        "mask": "<mask>",
-    },
+    "roberta": dict(bos="<s>", eos="</s>", unk="<unk>", sep="</s>", pad="<pad>", cls="<s>", mask="<mask>"),
 }
 
 
 def read_tokenizer(folder: Path, model_type: str) -> Tokenizer | None:
-    """The tokenizer, set to read whole texts; None when the files are of a kind that is not read, or absent.
+    """The tokenizer, without truncation; None if the files are missing or of an unsupported kind.
 
-    Raises CheckpointError naming the file if it is there but damaged.
+    Raises CheckpointError naming a damaged file.
     """
     if (folder / "tokenizer.json").is_file():
         return _built("tokenizer.json", lambda: Tokenizer.from_str(_text(folder / "tokenizer.json")))
@@ -54,7 +46,7 @@ def _built(what: str, make: Callable[[], Tokenizer]) -> Tokenizer:
 
 
 def plain(tokenizer: Tokenizer) -> Tokenizer:
-    """Without the truncation and padding that a file may switch on: texts are read whole, and a shared tokenizer is never set again."""
+    """Switch off truncation and padding once, because a shared tokenizer must not be changed later."""
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -62,9 +54,9 @@ def plain(tokenizer: Tokenizer) -> Tokenizer:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > LARGEST_JSON:
+        if path.stat().st_size > MAX_JSON:
             raise CheckpointError(
-                f"{path.name} is larger than {LARGEST_JSON >> 20} MB, which no published file of that name is."
+                f"{path.name} is larger than {MAX_JSON >> 20} MB, which no published file of that name is."
             )
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -72,7 +64,7 @@ def _text(path: Path) -> str:
 
 
 def wordpiece(folder: Path, stated: Stated) -> Tokenizer:
-    """BERT's, from one piece a line (Devlin et al. 2018, §3; Schuster & Nakajima 2012)."""
+    """BERT's tokenizer, from one piece per line."""
     vocab = {line.rstrip("\r\n"): i for i, line in enumerate(_text(folder / "vocab.txt").rstrip("\n").split("\n"))}
     named = stated.named_or({role: f"[{role.upper()}]" for role in ("unk", "sep", "pad", "cls", "mask")})
     needed = {role: str(named[role] or f"[{role.upper()}]") for role in ("unk", "cls", "sep")}
@@ -81,28 +73,21 @@ def wordpiece(folder: Path, stated: Stated) -> Tokenizer:
             raise CheckpointError(f"vocab.txt has no {name}, which BERT's tokenizer needs.")
     unk, cls, sep = needed.values()
     settings = stated.settings
-    tokenizer = Tokenizer(models.WordPiece(vocab, unk_token=unk, max_input_chars_per_word=100))
-    tokenizer.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=settings.bool("tokenize_chinese_chars", True),
-        strip_accents=settings.bool("strip_accents", None),
+    tokenizer = bert_tokenizer(
+        vocab,
+        unk,
         lowercase=settings.bool("do_lower_case", True),
+        strip_accents=settings.bool("strip_accents", None),
+        chinese=settings.bool("tokenize_chinese_chars", True),
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix="##")
     add(tokenizer, stated, named)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=[f"{cls}:0", "$A:0", f"{sep}:0"],
-        pair=[f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
-        special_tokens=[(name, tokenizer.token_to_id(name)) for name in (cls, sep)],
-    )
-    return tokenizer
+    return surround_bert(tokenizer, cls, sep)
 
 
 def byte_level(folder: Path, stated: Stated, model_type: str) -> Tokenizer:
-    """GPT-2's, which reads bytes and so knows no unknown piece (Radford et al. 2019, §2.2), with the family's marks around a text.
+    """GPT-2's byte-level tokenizer (Radford et al. 2019, §2.2), with the family's special tokens around a text.
 
-    What the files do not say is as in transformers; of OPT, as in its published files, since transformers takes it for a GPT-2.
+    Defaults are those of transformers, and for OPT those of its published files, since transformers treats it as a GPT-2.
     """
     settings = stated.settings
     tokenizer = Tokenizer(models.BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))

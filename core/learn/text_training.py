@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ..checkpoints import Loaded, ModelSpec
 from ..checkpoints.build import build
-from ..checkpoints.own import model_zip
+from ..checkpoints.own import TokenIds, model_zip
 from ..errors import Refused
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, hooked
@@ -338,4 +338,4 @@ def archive(of: Text, state: State, loss: float) -> bytes:
         f"Loss on its last tenth, from which it did not learn: {loss:.4f} nats. "
         f"Counts of pairs have {baselines(of).pairs:.4f} there.\n"
     )
-    return model_zip(restored(of, state), recipe, card, tokenizer=of.reader, pad_id=None)
+    return model_zip(restored(of, state), recipe, card, tokenizer=of.reader, ids=TokenIds(pad=None))

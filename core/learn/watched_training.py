@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..checkpoints import Loaded, ModelSpec, at_point
 from ..checkpoints.build import build
-from ..checkpoints.own import model_zip
+from ..checkpoints.own import TokenIds, model_zip
 from ..edits import DropCausalMask, DropPositions, Edit, NoScale, hooks_of
 from ..errors import CheckpointError, Refused
 from ..model.config import ModelConfig
@@ -307,7 +307,7 @@ def archive(spec: Spec, frame: Frame) -> bytes:
     )
     dtype = next(iter(frame.weights.values())).dtype
     model, tokenizer = loaded(spec, frame).model, tokenizer_for(task)
-    return model_zip(model, recipe, card, tokenizer=tokenizer, end_ids=(task.end_id,), dtype=dtype)
+    return model_zip(model, recipe, card, tokenizer=tokenizer, ids=TokenIds(end=(task.end_id,)), dtype=dtype)
 
 
 def hooks_during(spec: Spec, model: Transformer) -> dict[str, Hook]:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 import core
 from core import CheckpointError, Loaded, ModelConfig, RotaryScaling
 from core.checkpoints import load, save_model
-from core.checkpoints.own import HEADLIGHT, MODULES
+from core.checkpoints.own import HEADLIGHT, MODULES, TokenIds
 from tests.core.test_invariants import SAMPLE, name
 from tests.thorough import part
 
@@ -111,7 +111,7 @@ def test_every_field_is_read() -> None:
 
 
 def test_what_the_loaded_model_knows_of_its_tokens(tiny: Callable[..., Loaded], tmp_path: Path) -> None:
-    save_model(tiny(n_encoder_layers=1, n_decoder_layers=1).model, tmp_path, pad_id=5, start_id=7, end_ids=(2, 9))
+    save_model(tiny(n_encoder_layers=1, n_decoder_layers=1).model, tmp_path, ids=TokenIds(pad=5, start=7, end=(2, 9)))
     loaded = load(tmp_path)
     assert (loaded.pad_id, loaded.start_id, loaded.end_ids) == (5, 7, (2, 9))
 

@@ -20,7 +20,7 @@ from core.checkpoints.described import described
 from core.checkpoints.family import Theirs
 from core.checkpoints.files import SINGLE
 from core.checkpoints.loading import FAMILIES, config_from
-from core.checkpoints.text_half import LEFT_OUT, SAME_AS, WHOLES, text_half
+from core.checkpoints.text_half import LEFT_OUT, SAME_AS, WHOLES, text_backbone
 from core.errors import CheckpointError
 from tests.core.folders import change_config, change_tensors, renamed, without
 from tests.core.published import GEMMA3, LLAMA, NO_HEAD_DIM, VOCAB
@@ -259,7 +259,7 @@ def test_keys_that_are_left_out_are_those_of_the_class(kind: str) -> None:
         else "llava"
     )
     values = {"model_type": outer, "text_config": {"model_type": kind}}
-    ours = config_from(family, text_half(Theirs(values)))
+    ours = config_from(family, text_backbone(Theirs(values)))
     assert ours == config_from(family, Theirs(config))
 
 

@@ -12,10 +12,9 @@ from .encoders import ENCODERS
 from .experts import EXPERTS
 from .gpt_line import GPT_LINE
 from .llama_line import LLAMA_LINE
-from .relatives import RELATIVES
 
-# Values of keys that a config.json may leave out, where the published class has a default of its own. `rope_parameters` applies
-# only to a file that has neither rope_parameters nor rope_scaling. tests/core/test_defaults.py compares every class with transformers.
+# Defaults of the published classes for keys that a config.json may leave out. `rope_parameters` applies only to files that have
+# neither rope_parameters nor rope_scaling. tests/core/test_defaults.py compares every class with transformers.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "apertus": {
         "rope_parameters": {
@@ -98,5 +97,5 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 FAMILIES: dict[str, Family] = {
     family.model_type: replace(family, defaults=DEFAULTS.get(family.model_type, {}))
-    for family in (*ENCODERS, *DEBERTAS, *DECODERS, *LLAMA_LINE, *GPT_LINE, *EXPERTS, *ENCODER_DECODERS, *RELATIVES)
+    for family in (*ENCODERS, *DEBERTAS, *DECODERS, *LLAMA_LINE, *GPT_LINE, *EXPERTS, *ENCODER_DECODERS)
 }

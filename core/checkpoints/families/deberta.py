@@ -1,17 +1,16 @@
-"""DeBERTa: encoders whose scores have terms of content and of distance."""
+"""DeBERTa: encoders whose attention scores add content and distance terms."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ...errors import CheckpointError
-from ..family import Family, Source, Theirs, number, shown, whole
-from .decoders import QKV
-from .encoders import BERT_BLOCK, BERT_FIELDS, BERT_FIXED, BERT_REQUIRES
+from ..family import Family, Source, Theirs, fused, number, shown, whole
+from .encoders import BERT_BLOCK, BERT_FIELDS, BERT_FIXED, BERT_REQUIRES, layer_rows
 
 
 def _position_terms(c: Theirs) -> tuple[str, ...]:
-    """`pos_att_type`, a list or words with bars between them: "p2c|c2p"."""
+    """Terms in `pos_att_type`, a list or a string such as "p2c|c2p"."""
     stated = c.any("pos_att_type", None) or []
     words = [word.strip() for word in stated.lower().split("|")] if isinstance(stated, str) else stated
     if not isinstance(words, list) or any(word not in ("c2p", "p2c") for word in words):
@@ -20,7 +19,7 @@ def _position_terms(c: Theirs) -> tuple[str, ...]:
 
 
 def _deberta_position(c: Theirs) -> str:
-    """Distances in the scores, or learned positions in the stream, or none; published models have only distances in the scores."""
+    """Distances in the scores, learned positions, or neither. Published models have only distances."""
     learned = c.bool("position_biased_input", True)
     if not c.bool("relative_attention", False):
         return "learned" if learned else "none"
@@ -34,20 +33,17 @@ def _deberta_position(c: Theirs) -> str:
 
 
 def _deberta_scale(c: Theirs) -> float:
-    """Scores are divided by √(d_head · terms), counting content with content."""
+    """1/√(d_head · terms), where content-to-content counts as a term."""
     return (c.int("hidden_size") // c.int("num_attention_heads") * (1 + len(_position_terms(c)))) ** -0.5
 
 
 def _deberta_distances(c: Theirs) -> int:
-    return (
-        c.any("max_relative_positions", -1)
-        if _is_positive(c, "max_relative_positions")
-        else c.int("max_position_embeddings")
-    )
+    key = "max_relative_positions"
+    return c.any(key) if _is_positive(c, key) else c.int("max_position_embeddings")
 
 
 def _is_positive(c: Theirs, key: str) -> bool:
-    """Whether a number is stated and above 0; these files write -1 for none."""
+    """True if a number is stated and positive; these files write -1 for none."""
     value = c.any(key, -1)
     if isinstance(value, bool) or not isinstance(value, int):
         raise CheckpointError(f"{c.where}: {key} is {shown(value)}, but it must be a whole number.")
@@ -73,17 +69,15 @@ DEBERTA_V2 = Family(
     },
     fixed=BERT_FIXED,
     requires=BERT_REQUIRES | {"conv_kernel_size": (0,), "tie_word_embeddings": (True,)},
-    weights={row: source for row, source in BERT_BLOCK.items() if not row.startswith("head.")}
-    | {
-        f"encoder.blocks.{{i}}.attn.{ours}": f"encoder.layer.{{i}}.attention.self.{theirs}"
-        for ours, theirs in {
-            "q": "query_proj",
-            "k": "key_proj",
-            "v": "value_proj",
-            "q_distance": "pos_query_proj",
-            "k_distance": "pos_key_proj",
-        }.items()
-    }
+    weights=BERT_BLOCK
+    | layer_rows(
+        "encoder.layer.{i}.attention.self",
+        attn__q="query_proj",
+        attn__k="key_proj",
+        attn__v="value_proj",
+        attn__q_distance="pos_query_proj",
+        attn__k_distance="pos_key_proj",
+    )
     | {
         "encoder.distances": "encoder.rel_embeddings",
         "encoder.distance_norm": "encoder.LayerNorm",
@@ -111,13 +105,13 @@ DEBERTA = replace(
         "own_distance_projections": lambda _: True,
     },
     requires=BERT_REQUIRES | {"talking_head": (False,)},
-    # Keys have no bias, of content as of distance.
+    # Keys have no bias, neither for content nor for distance.
     weights={
         row: source
         for row, source in DEBERTA_V2.weights.items()
         if not row.startswith((f"{_ROW}.q", f"{_ROW}.k", f"{_ROW}.v", "encoder.distance_norm"))
     }
-    | {f"{_ROW}.{part}.weight": Source(f"{_SELF}.in_proj.weight", fused=QKV, part=part, per_head=True) for part in QKV}
+    | {f"{row}.weight": source for row, source in fused(_ROW, f"{_SELF}.in_proj.weight", per_head=True).items()}
     | {
         f"{_ROW}.q.bias": f"{_SELF}.q_bias",
         f"{_ROW}.k.bias": Source(f"{_SELF}.k_bias", zeros_if_absent=True),

@@ -1,21 +1,49 @@
-"""Decoders: GPT-2, the Llama line, Gemma, Phi-3, GPT-NeoX and OPT. With `is_causal` false each of them is an encoder."""
+"""Decoders: GPT-2, Llama, Mistral, Qwen, Gemma, Phi-3, GPT-NeoX and OPT. With `is_causal` false each of them is an encoder."""
 
 import math
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from ...errors import CheckpointError
-from ..family import Family, Reader, Source, Theirs, activation, causal, conv1d, flag, number, shown, whole
+from ..family import (
+    GATE_UP,
+    LAYER,
+    Family,
+    Reader,
+    Row,
+    Source,
+    Theirs,
+    activation,
+    causal,
+    conv1d,
+    flag,
+    fused,
+    number,
+    shown,
+    whole,
+    wholes,
+    without,
+)
 from ..rotary import all_turns, phi3_scaling, rope, rotary_base, rotary_fraction, rotary_scaling
+
+GPT_SIZES = wholes(
+    vocab_size="vocab_size", d_model="n_embd", n_heads="n_head", n_decoder_layers="n_layer", n_ctx="n_positions"
+)
+SIZES = wholes(
+    vocab_size="vocab_size",
+    d_model="hidden_size",
+    n_heads="num_attention_heads",
+    d_ff="intermediate_size",
+    n_decoder_layers="num_hidden_layers",
+    n_ctx="max_position_embeddings",
+)
 
 GPT2 = Family(
     model_type="gpt2",
     title="GPT-2",
     prefix="transformer.",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("n_embd"),
-        "n_heads": whole("n_head"),
-        "n_decoder_layers": whole("n_layer"),
-        "n_ctx": whole("n_positions"),
+    fields=GPT_SIZES
+    | {
         "causal": causal,
         "d_ff": lambda c: c.int("n_inner", None) or 4 * c.int("n_embd"),
         "norm_eps": number("layer_norm_epsilon", 1e-5),
@@ -27,46 +55,40 @@ GPT2 = Family(
     weights={
         "{stack}.embed.token": "wte",
         "{stack}.embed.position": "wpe",
-        "{stack}.blocks.{i}.attn_norm": "h.{i}.ln_1",
-        "{stack}.blocks.{i}.attn.q": conv1d("h.{i}.attn.c_attn", "q"),
-        "{stack}.blocks.{i}.attn.k": conv1d("h.{i}.attn.c_attn", "k"),
-        "{stack}.blocks.{i}.attn.v": conv1d("h.{i}.attn.c_attn", "v"),
-        "{stack}.blocks.{i}.attn.o": conv1d("h.{i}.attn.c_proj"),
-        "{stack}.blocks.{i}.mlp_norm": "h.{i}.ln_2",
-        "{stack}.blocks.{i}.mlp.up": conv1d("h.{i}.mlp.c_fc"),
-        "{stack}.blocks.{i}.mlp.down": conv1d("h.{i}.mlp.c_proj"),
+        f"{LAYER}.attn_norm": "h.{i}.ln_1",
+        f"{LAYER}.attn.q": conv1d("h.{i}.attn.c_attn", "q"),
+        f"{LAYER}.attn.k": conv1d("h.{i}.attn.c_attn", "k"),
+        f"{LAYER}.attn.v": conv1d("h.{i}.attn.c_attn", "v"),
+        f"{LAYER}.attn.o": conv1d("h.{i}.attn.c_proj"),
+        f"{LAYER}.mlp_norm": "h.{i}.ln_2",
+        f"{LAYER}.mlp.up": conv1d("h.{i}.mlp.c_fc"),
+        f"{LAYER}.mlp.down": conv1d("h.{i}.mlp.c_proj"),
         "{stack}.norm": "ln_f",
         "head.unembed": "lm_head",
     },
 )
 
-LLAMA_WEIGHTS = {
+LLAMA_WEIGHTS: dict[str, Row] = {
     "{stack}.embed.token": "embed_tokens",
-    "{stack}.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
-    "{stack}.blocks.{i}.attn.q": "layers.{i}.self_attn.q_proj",
-    "{stack}.blocks.{i}.attn.k": "layers.{i}.self_attn.k_proj",
-    "{stack}.blocks.{i}.attn.v": "layers.{i}.self_attn.v_proj",
-    "{stack}.blocks.{i}.attn.o": "layers.{i}.self_attn.o_proj",
-    "{stack}.blocks.{i}.mlp_norm": "layers.{i}.post_attention_layernorm",
-    "{stack}.blocks.{i}.mlp.gate": "layers.{i}.mlp.gate_proj",
-    "{stack}.blocks.{i}.mlp.up": "layers.{i}.mlp.up_proj",
-    "{stack}.blocks.{i}.mlp.down": "layers.{i}.mlp.down_proj",
+    f"{LAYER}.attn_norm": "layers.{i}.input_layernorm",
+    f"{LAYER}.attn.q": "layers.{i}.self_attn.q_proj",
+    f"{LAYER}.attn.k": "layers.{i}.self_attn.k_proj",
+    f"{LAYER}.attn.v": "layers.{i}.self_attn.v_proj",
+    f"{LAYER}.attn.o": "layers.{i}.self_attn.o_proj",
+    f"{LAYER}.mlp_norm": "layers.{i}.post_attention_layernorm",
+    f"{LAYER}.mlp.gate": "layers.{i}.mlp.gate_proj",
+    f"{LAYER}.mlp.up": "layers.{i}.mlp.up_proj",
+    f"{LAYER}.mlp.down": "layers.{i}.mlp.down_proj",
     "{stack}.norm": "norm",
     "head.unembed": "lm_head",
 }
 QK_NORM = {
-    "{stack}.blocks.{i}.attn.q_norm": "layers.{i}.self_attn.q_norm",
-    "{stack}.blocks.{i}.attn.k_norm": "layers.{i}.self_attn.k_norm",
+    f"{LAYER}.attn.q_norm": "layers.{i}.self_attn.q_norm",
+    f"{LAYER}.attn.k_norm": "layers.{i}.self_attn.k_norm",
 }
-LLAMA_FIELDS: dict[str, Reader] = {
-    "vocab_size": whole("vocab_size"),
-    "d_model": whole("hidden_size"),
-    "n_heads": whole("num_attention_heads"),
+LLAMA_FIELDS: dict[str, Reader] = SIZES | {
     "n_kv_heads": whole("num_key_value_heads", 0),
     "d_head": whole("head_dim", 0),
-    "d_ff": whole("intermediate_size"),
-    "n_decoder_layers": whole("num_hidden_layers"),
-    "n_ctx": whole("max_position_embeddings"),
     "causal": causal,
     "norm_eps": number("rms_norm_eps", 1e-6),
     "activation": activation("hidden_act", "silu"),
@@ -75,38 +97,43 @@ LLAMA_FIELDS: dict[str, Reader] = {
     "rotary_fraction": all_turns,
     "rotary_scaling": rotary_scaling,
 }
-LLAMA_FIXED = {
-    "position": "rotary",
-    "norm": "rms",
-    "gated": True,
-    "qkv_bias": False,
-    "out_bias": False,
-    "mlp_bias": False,
-}
+LLAMA_BLOCK = {"position": "rotary", "norm": "rms", "gated": True}  # fixed values except those of biases
+LLAMA_FIXED = LLAMA_BLOCK | {"qkv_bias": False, "out_bias": False, "mlp_bias": False}
 NO_BIAS = {"attention_bias": (False,), "mlp_bias": (False,)}
 
-LLAMA = Family(
-    model_type="llama",
-    title="Llama",
-    prefix="model.",
-    fields=LLAMA_FIELDS
-    | {
-        "qkv_bias": flag("attention_bias", False),
-        "out_bias": flag("attention_bias", False),
-        "mlp_bias": flag("mlp_bias", False),
-    },
-    fixed={k: v for k, v in LLAMA_FIXED.items() if not k.endswith("_bias")},
-    weights=LLAMA_WEIGHTS,
-)
+
+def llama_like(
+    model_type: str,
+    title: str,
+    fields: Mapping[str, Reader],
+    *,
+    left_out: Collection[str] = (),
+    **options: Any,
+) -> Family:
+    """A family with Llama's tensors and fields, changed by `fields`, without those in `left_out`, and with `options` of Family."""
+    llama: dict[str, Any] = {"prefix": "model.", "fixed": LLAMA_FIXED, "weights": LLAMA_WEIGHTS}
+    own_fields = {**without(LLAMA_FIELDS, *left_out), **fields}
+    return Family(model_type=model_type, title=title, fields=own_fields, **(llama | options))
+
+
+def biases(attention: str = "attention_bias", mlp: str = "mlp_bias", default: bool = False) -> dict[str, Reader]:
+    return attention_biases(attention, default) | {"mlp_bias": flag(mlp, default)}
+
+
+def attention_biases(key: str = "attention_bias", default: bool = False) -> dict[str, Reader]:
+    return {"qkv_bias": flag(key, default), "out_bias": flag(key, default)}
+
+
+LLAMA = llama_like("llama", "Llama", biases(), fixed=LLAMA_BLOCK)
 
 
 def _both_ways(c: Theirs, window: int | None) -> int | None:
-    """Published windows that look both ways count the token at exactly their width; those that look back do not."""
+    """Window of a model that is not causal: published ones include the token at exactly their width, causal ones exclude it."""
     return window if window is None or causal(c) else window + 1
 
 
 def stated_window(c: Theirs, default: int | None) -> int | None:
-    """`sliding_window`; where the file leaves it out, the default of the published class, and none where it says null."""
+    """`sliding_window`: `default` if the key is absent, no window if it is null."""
     return None if c.values.get("sliding_window", default) is None else c.int("sliding_window", default)
 
 
@@ -114,32 +141,11 @@ def window_of(default: int | None) -> Reader:
     return lambda c: _both_ways(c, stated_window(c, default))
 
 
-MISTRAL = Family(
-    model_type="mistral",
-    title="Mistral",
-    prefix="model.",
-    fields=LLAMA_FIELDS | {"window": window_of(4096)},
-    fixed=LLAMA_FIXED,
-    requires={"attention_bias": (False,)},
-    weights=LLAMA_WEIGHTS,
-)
-
-
-def _qwen_window(c: Theirs) -> int | None:
-    return window_of(4096)(c) if c.bool("use_sliding_window", False) else None
-
-
-def _qwen_windowed(c: Theirs) -> tuple[int, ...] | None:
-    """The upper layers have the window, unless the file names the type of every layer."""
-    if _qwen_window(c) is None:
-        return None
-    if "layer_types" in c:
-        return sliding(c)
-    return tuple(range(c.int("max_window_layers", 28), c.int("num_hidden_layers")))
+MISTRAL = llama_like("mistral", "Mistral", {"window": window_of(4096)}, requires={"attention_bias": (False,)})
 
 
 def sliding(c: Theirs) -> tuple[int, ...]:
-    """Which layers `layer_types` calls sliding."""
+    """Layers that `layer_types` names as sliding."""
     types = c.strings("layer_types")
     if unknown := sorted(set(types) - {"sliding_attention", "full_attention"}):
         raise CheckpointError(
@@ -152,41 +158,65 @@ def sliding(c: Theirs) -> tuple[int, ...]:
     return tuple(i for i, name in enumerate(types) if name == "sliding_attention")
 
 
-QWEN_FIELDS = LLAMA_FIELDS | {"window": _qwen_window, "windowed_layers": _qwen_windowed}
-QWEN2 = Family(
-    model_type="qwen2",
-    title="Qwen2",
-    prefix="model.",
-    fields=QWEN_FIELDS,
-    fixed=LLAMA_FIXED | {"qkv_bias": True},
-    weights=LLAMA_WEIGHTS,
-)
-QWEN3 = Family(
-    model_type="qwen3",
-    title="Qwen3",
-    prefix="model.",
-    fields=QWEN_FIELDS | {"d_head": whole("head_dim", 128)},
+def sliding_unless_every(every: int, key: str = "sliding_window_pattern") -> Reader:
+    """Layers with a window: those in `layer_types`, or all except every n-th, where `key` is n."""
+
+    def read(c: Theirs) -> tuple[int, ...]:
+        if "layer_types" in c:
+            return sliding(c)
+        step = c.int(key, every)
+        if step < 1:
+            raise CheckpointError(f"{c.where}: {key} is {step}, but it must be at least 1.")
+        return tuple(i for i in range(c.int("num_hidden_layers")) if (i + 1) % step)
+
+    return read
+
+
+def even_layers(c: Theirs) -> tuple[int, ...]:
+    """Layers with a window: those in `layer_types`, or every other layer, starting with the first."""
+    return sliding(c) if "layer_types" in c else tuple(range(0, c.int("num_hidden_layers"), 2))
+
+
+def _qwen_window(c: Theirs) -> int | None:
+    return window_of(4096)(c) if c.bool("use_sliding_window", False) else None
+
+
+def _qwen_windowed(c: Theirs) -> tuple[int, ...] | None:
+    """Layers with a window: those in `layer_types`, or the upper layers."""
+    if _qwen_window(c) is None:
+        return None
+    if "layer_types" in c:
+        return sliding(c)
+    return tuple(range(c.int("max_window_layers", 28), c.int("num_hidden_layers")))
+
+
+QWEN_FIELDS: dict[str, Reader] = {"window": _qwen_window, "windowed_layers": _qwen_windowed}
+QWEN2 = llama_like("qwen2", "Qwen2", QWEN_FIELDS, fixed=LLAMA_FIXED | {"qkv_bias": True})
+QWEN3 = llama_like(
+    "qwen3",
+    "Qwen3",
+    QWEN_FIELDS | {"d_head": whole("head_dim", 128)},
     fixed=LLAMA_FIXED | {"qk_norm": True},
     requires=NO_BIAS,
     weights=LLAMA_WEIGHTS | QK_NORM,
 )
 
 
-def plus_one(rows: dict[str, str]) -> dict[str, Source]:
-    """Gemma's norms multiply by one plus what the file holds."""
+def plus_one(rows: Mapping[str, str]) -> dict[str, Source]:
+    """Rows of norms whose weights are stored as an offset from one, as in Gemma."""
     return {ours: Source(theirs, plus_one=True) for ours, theirs in rows.items()}
 
 
 SANDWICH = plus_one(
     {
-        "{stack}.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
-        "{stack}.blocks.{i}.attn_out_norm": "layers.{i}.post_attention_layernorm",
-        "{stack}.blocks.{i}.mlp_norm": "layers.{i}.pre_feedforward_layernorm",
-        "{stack}.blocks.{i}.mlp_out_norm": "layers.{i}.post_feedforward_layernorm",
+        f"{LAYER}.attn_norm": "layers.{i}.input_layernorm",
+        f"{LAYER}.attn_out_norm": "layers.{i}.post_attention_layernorm",
+        f"{LAYER}.mlp_norm": "layers.{i}.pre_feedforward_layernorm",
+        f"{LAYER}.mlp_out_norm": "layers.{i}.post_feedforward_layernorm",
         "{stack}.norm": "norm",
     }
 )
-GEMMA_FIELDS = LLAMA_FIELDS | {
+_GEMMA_FIELDS: dict[str, Reader] = {
     "d_head": whole("head_dim", 256),
     "activation": activation("hidden_activation", "gelu_pytorch_tanh"),
     "tied": flag("tie_word_embeddings", True),
@@ -198,101 +228,77 @@ _GEMMA_REQUIRES: dict[str, tuple[object, ...]] = {"attention_bias": (False,)}
 
 
 def softcap(key: str, default: float | None) -> Reader:
-    """Where a tanh bends scores or logits; null is none, and an absent key what the published code takes."""
+    """Limit of the tanh that caps scores or logits: none if the key is null, `default` if it is absent."""
     return lambda c: c.float(key, None) if key in c.values else default
 
 
-_SOFTCAPS = {
-    "score_softcap": softcap("attn_logit_softcapping", 50.0),
-    "logit_softcap": softcap("final_logit_softcapping", 30.0),
-}
-
-
 def _gemma_activation(c: Theirs) -> str:
-    """The first release states "gelu" and means its tanh form; GemmaConfig reads it so, and reads no `hidden_activation`."""
+    """The first release states "gelu" and means its tanh form; GemmaConfig reads it so, and ignores `hidden_activation`."""
     return "gelu_tanh" if c.values.get("hidden_act") == "gelu" else activation("hidden_act", "gelu_new")(c)
 
 
-GEMMA = Family(
-    model_type="gemma",
-    title="Gemma",
-    prefix="model.",
-    fields={k: v for k, v in GEMMA_FIELDS.items() if k not in ("attn_scale", "window")}
-    | {"activation": _gemma_activation},
-    fixed=LLAMA_FIXED,
-    requires={"attention_bias": (False,), "use_bidirectional_attention": (False,)},
+GEMMA = llama_like(
+    "gemma",
+    "Gemma",
+    without(_GEMMA_FIELDS, "attn_scale", "window") | {"activation": _gemma_activation},
+    requires=_GEMMA_REQUIRES | {"use_bidirectional_attention": (False,)},
     weights=LLAMA_WEIGHTS
     | plus_one(
         {
-            "{stack}.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
-            "{stack}.blocks.{i}.mlp_norm": "layers.{i}.post_attention_layernorm",
+            f"{LAYER}.attn_norm": "layers.{i}.input_layernorm",
+            f"{LAYER}.mlp_norm": "layers.{i}.post_attention_layernorm",
             "{stack}.norm": "norm",
         }
     ),
 )
-
-
-def _gemma2_windowed(c: Theirs) -> tuple[int, ...]:
-    return sliding(c) if "layer_types" in c else tuple(range(0, c.int("num_hidden_layers"), 2))
-
-
-GEMMA2 = Family(
-    model_type="gemma2",
-    title="Gemma 2",
-    prefix="model.",
-    fields=GEMMA_FIELDS | _SOFTCAPS | {"windowed_layers": _gemma2_windowed},
+GEMMA2 = llama_like(
+    "gemma2",
+    "Gemma 2",
+    _GEMMA_FIELDS
+    | {
+        "score_softcap": softcap("attn_logit_softcapping", 50.0),
+        "logit_softcap": softcap("final_logit_softcapping", 30.0),
+        "windowed_layers": even_layers,
+    },
     fixed=LLAMA_FIXED | {"norm_order": "sandwich"},
-    # Its published code hands this to some kernels and not to the mask, so that they do not agree.
+    # Published code passes this flag to some kernels and not to the mask, so they disagree.
     requires=_GEMMA_REQUIRES | {"use_bidirectional_attention": (False,)},
     weights=LLAMA_WEIGHTS | SANDWICH,
 )
 
 
-def _gemma3_windowed(c: Theirs) -> tuple[int, ...]:
-    if "layer_types" in c:
-        return sliding(c)
-    every = c.int("sliding_window_pattern", 6)
-    if every < 1:
-        raise CheckpointError(f"{c.where}: sliding_window_pattern is {every}, but it must be at least 1.")
-    return tuple(i for i in range(c.int("num_hidden_layers")) if (i + 1) % every)
-
-
 def _gemma3_local_base(c: Theirs) -> float:
+    if "sliding_attention" not in c.inside("rope_parameters").values:
+        return c.float("rope_local_base_freq", 10_000.0)
     local = rope(c, "sliding_attention")
-    if (kind := local.str("rope_type", "default")) != "default" and "sliding_attention" in c.inside(
-        "rope_parameters"
-    ).values:
+    if (kind := local.str("rope_type", "default")) != "default":
         raise CheckpointError(
             f"{local.where}: rotary positions of type {shown(kind)} are not supported for layers with a window."
         )
-    if "sliding_attention" in c.inside("rope_parameters").values:
-        return local.float("rope_theta", 10_000.0)
-    return c.float("rope_local_base_freq", 10_000.0)
+    return local.float("rope_theta", 10_000.0)
 
 
 def _gemma3_causal(c: Theirs) -> bool:
-    """Gemma 3 has a word of its own for models that read both ways (EmbeddingGemma)."""
+    """Gemma 3 has its own key for bidirectional models (EmbeddingGemma)."""
     return causal(c) and not c.bool("use_bidirectional_attention", False)
 
 
 def _gemma3_window(c: Theirs) -> int | None:
-    """Its own word halves the window, so that it reaches as far on both sides together."""
+    """Window in tokens; a bidirectional model has half of it on each side."""
     window = stated_window(c, 4096)
-    return _both_ways(
-        c, window // 2 + 1 if window is not None and c.bool("use_bidirectional_attention", False) else window
-    )
+    halved = window is not None and c.bool("use_bidirectional_attention", False)
+    return _both_ways(c, window // 2 + 1 if halved else window)
 
 
-GEMMA3 = Family(
-    model_type="gemma3_text",
-    title="Gemma 3 (text)",
-    prefix="model.",
-    fields=GEMMA_FIELDS
+GEMMA3 = llama_like(
+    "gemma3_text",
+    "Gemma 3 (text)",
+    _GEMMA_FIELDS
     | {
         "logit_softcap": softcap("final_logit_softcapping", None),  # its class never applies attn_logit_softcapping
         "causal": _gemma3_causal,
         "window": _gemma3_window,
-        "windowed_layers": _gemma3_windowed,
+        "windowed_layers": sliding_unless_every(6),
         "rotary_base": rotary_base(default=1_000_000.0),
         "rotary_base_windowed": _gemma3_local_base,
     },
@@ -300,40 +306,26 @@ GEMMA3 = Family(
     requires=_GEMMA_REQUIRES,
     weights=LLAMA_WEIGHTS | SANDWICH | plus_one(QK_NORM),
 )
-
-QKV, GATE_UP = ("q", "k", "v"), ("gate", "up")
-PHI3 = Family(
-    model_type="phi3",
-    title="Phi-3",
-    prefix="model.",
-    fields=LLAMA_FIELDS
-    | {"window": window_of(None), "rotary_fraction": rotary_fraction(), "rotary_scaling": phi3_scaling},
-    fixed=LLAMA_FIXED,
+FUSED_GATE_UP = fused(f"{LAYER}.mlp", "layers.{i}.mlp.gate_up_proj", GATE_UP)
+PHI3 = llama_like(
+    "phi3",
+    "Phi-3",
+    {"window": window_of(None), "rotary_fraction": rotary_fraction(), "rotary_scaling": phi3_scaling},
     requires=NO_BIAS,
-    weights=LLAMA_WEIGHTS
-    | {f"{{stack}}.blocks.{{i}}.attn.{p}": Source("layers.{i}.self_attn.qkv_proj", fused=QKV, part=p) for p in QKV}
-    | {
-        f"{{stack}}.blocks.{{i}}.mlp.{p}": Source("layers.{i}.mlp.gate_up_proj", fused=GATE_UP, part=p) for p in GATE_UP
-    },
+    weights=LLAMA_WEIGHTS | fused(f"{LAYER}.attn", "layers.{i}.self_attn.qkv_proj") | FUSED_GATE_UP,
 )
 
 GPT_NEOX = Family(
     model_type="gpt_neox",
     title="GPT-NeoX and Pythia",
     prefix="gpt_neox.",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("hidden_size"),
-        "n_heads": whole("num_attention_heads"),
-        "d_ff": whole("intermediate_size"),
-        "n_decoder_layers": whole("num_hidden_layers"),
-        "n_ctx": whole("max_position_embeddings"),
+    fields=SIZES
+    | attention_biases(default=True)
+    | {
         "causal": causal,
         "norm_eps": number("layer_norm_eps", 1e-5),
         "activation": activation("hidden_act", "gelu"),
         "parallel": flag("use_parallel_residual", True),
-        "qkv_bias": flag("attention_bias", True),
-        "out_bias": flag("attention_bias", True),
         "tied": flag("tie_word_embeddings", False),
         "rotary_base": rotary_base("rotary_emb_base"),
         "rotary_fraction": rotary_fraction("rotary_pct", 0.25),
@@ -342,64 +334,20 @@ GPT_NEOX = Family(
     fixed={"position": "rotary"},
     weights={
         "{stack}.embed.token": "embed_in",
-        "{stack}.blocks.{i}.attn_norm": "layers.{i}.input_layernorm",
-        "{stack}.blocks.{i}.mlp_norm": "layers.{i}.post_attention_layernorm",
-        "{stack}.blocks.{i}.attn.o": "layers.{i}.attention.dense",
-        "{stack}.blocks.{i}.mlp.up": "layers.{i}.mlp.dense_h_to_4h",
-        "{stack}.blocks.{i}.mlp.down": "layers.{i}.mlp.dense_4h_to_h",
+        f"{LAYER}.attn_norm": "layers.{i}.input_layernorm",
+        f"{LAYER}.mlp_norm": "layers.{i}.post_attention_layernorm",
+        f"{LAYER}.attn.o": "layers.{i}.attention.dense",
+        f"{LAYER}.mlp.up": "layers.{i}.mlp.dense_h_to_4h",
+        f"{LAYER}.mlp.down": "layers.{i}.mlp.dense_4h_to_h",
         "{stack}.norm": "final_layer_norm",
         "head.unembed": ("embed_out", "lm_head"),
     }
-    | {
-        f"{{stack}}.blocks.{{i}}.attn.{part}": Source(
-            "layers.{i}.attention.query_key_value", fused=QKV, part=part, per_head=True
-        )
-        for part in QKV
-    },
-)
-
-OPT = Family(
-    model_type="opt",
-    title="OPT",
-    prefix="model.",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("hidden_size"),
-        "n_heads": whole("num_attention_heads"),
-        "d_ff": whole("ffn_dim"),
-        "n_decoder_layers": whole("num_hidden_layers"),
-        "n_ctx": whole("max_position_embeddings"),
-        "causal": causal,
-        "activation": activation("activation_function", "relu"),
-        "tied": flag("tie_word_embeddings", True),
-        "d_head": lambda c: _opt_width(c),
-    },
-    fixed={"position_offset": 2, "position_counts": "seen"},
-    requires={
-        "do_layer_norm_before": (True,),
-        "enable_bias": (True,),
-        "layer_norm_elementwise_affine": (True,),
-        "_remove_final_layer_norm": (False,),
-    },
-    weights={
-        "{stack}.embed.token": "decoder.embed_tokens",
-        "{stack}.embed.position": "decoder.embed_positions",
-        "{stack}.blocks.{i}.attn_norm": "decoder.layers.{i}.self_attn_layer_norm",
-        "{stack}.blocks.{i}.attn.q": "decoder.layers.{i}.self_attn.q_proj",
-        "{stack}.blocks.{i}.attn.k": "decoder.layers.{i}.self_attn.k_proj",
-        "{stack}.blocks.{i}.attn.v": "decoder.layers.{i}.self_attn.v_proj",
-        "{stack}.blocks.{i}.attn.o": "decoder.layers.{i}.self_attn.out_proj",
-        "{stack}.blocks.{i}.mlp_norm": "decoder.layers.{i}.final_layer_norm",
-        "{stack}.blocks.{i}.mlp.up": "decoder.layers.{i}.fc1",
-        "{stack}.blocks.{i}.mlp.down": "decoder.layers.{i}.fc2",
-        "{stack}.norm": "decoder.final_layer_norm",
-        "head.unembed": "lm_head",
-    },
+    | fused(f"{LAYER}.attn", "layers.{i}.attention.query_key_value", per_head=True),
 )
 
 
 def _opt_width(c: Theirs) -> int:
-    """OPT-350m alone widens its word vectors on the way in; that projection is not one of our parts."""
+    """0, the default d_head. Refuses OPT-350m, which projects its word vectors to the width of its layers."""
     width, words = c.int("hidden_size"), c.int("word_embed_proj_dim", None)
     if words is not None and words != width:
         raise CheckpointError(
@@ -408,5 +356,43 @@ def _opt_width(c: Theirs) -> int:
         )
     return 0
 
+
+FAIRSEQ_LAYER = {
+    f"{LAYER}.attn_norm": "layers.{i}.self_attn_layer_norm",
+    f"{LAYER}.attn.q": "layers.{i}.self_attn.q_proj",
+    f"{LAYER}.attn.k": "layers.{i}.self_attn.k_proj",
+    f"{LAYER}.attn.v": "layers.{i}.self_attn.v_proj",
+    f"{LAYER}.attn.o": "layers.{i}.self_attn.out_proj",
+    f"{LAYER}.mlp_norm": "layers.{i}.final_layer_norm",
+    f"{LAYER}.mlp.up": "layers.{i}.fc1",
+    f"{LAYER}.mlp.down": "layers.{i}.fc2",
+}
+OPT = Family(
+    model_type="opt",
+    title="OPT",
+    prefix="model.",
+    fields=SIZES
+    | {
+        "d_ff": whole("ffn_dim"),
+        "causal": causal,
+        "activation": activation("activation_function", "relu"),
+        "tied": flag("tie_word_embeddings", True),
+        "d_head": _opt_width,
+    },
+    fixed={"position_offset": 2, "position_counts": "seen"},
+    requires={
+        "do_layer_norm_before": (True,),
+        "enable_bias": (True,),
+        "layer_norm_elementwise_affine": (True,),
+        "_remove_final_layer_norm": (False,),
+    },
+    weights={ours: f"decoder.{theirs}" for ours, theirs in FAIRSEQ_LAYER.items()}
+    | {
+        "{stack}.embed.token": "decoder.embed_tokens",
+        "{stack}.embed.position": "decoder.embed_positions",
+        "{stack}.norm": "decoder.final_layer_norm",
+        "head.unembed": "lm_head",
+    },
+)
 
 DECODERS = (GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, GEMMA, GEMMA2, GEMMA3, PHI3, GPT_NEOX, OPT)

@@ -1,33 +1,43 @@
-"""Encoder-decoders: BART, Marian and others from fairseq, and T5 with its line."""
+"""Encoder-decoders: BART, Marian and others from fairseq, and T5 and its successors."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from ...errors import CheckpointError
-from ..family import ACTIVATIONS, Family, Reader, Source, Theirs, activation, causal, flag, number, shown, whole
+from ..family import (
+    ACTIVATIONS,
+    Family,
+    Reader,
+    Row,
+    Source,
+    Theirs,
+    activation,
+    causal,
+    flag,
+    number,
+    shown,
+    whole,
+    wholes,
+    without,
+)
+from .decoders import FAIRSEQ_LAYER
 
-_FAIRSEQ_BLOCK = {
-    "{stack}.blocks.{i}.attn.q": "{stack}.layers.{i}.self_attn.q_proj",
-    "{stack}.blocks.{i}.attn.k": "{stack}.layers.{i}.self_attn.k_proj",
-    "{stack}.blocks.{i}.attn.v": "{stack}.layers.{i}.self_attn.v_proj",
-    "{stack}.blocks.{i}.attn.o": "{stack}.layers.{i}.self_attn.out_proj",
-    "{stack}.blocks.{i}.attn_norm": "{stack}.layers.{i}.self_attn_layer_norm",
+_FAIRSEQ_BLOCK = {ours: f"{{stack}}.{theirs}" for ours, theirs in FAIRSEQ_LAYER.items()} | {
     "decoder.blocks.{i}.cross_attn.q": "decoder.layers.{i}.encoder_attn.q_proj",
     "decoder.blocks.{i}.cross_attn.k": "decoder.layers.{i}.encoder_attn.k_proj",
     "decoder.blocks.{i}.cross_attn.v": "decoder.layers.{i}.encoder_attn.v_proj",
     "decoder.blocks.{i}.cross_attn.o": "decoder.layers.{i}.encoder_attn.out_proj",
     "decoder.blocks.{i}.cross_norm": "decoder.layers.{i}.encoder_attn_layer_norm",
-    "{stack}.blocks.{i}.mlp.up": "{stack}.layers.{i}.fc1",
-    "{stack}.blocks.{i}.mlp.down": "{stack}.layers.{i}.fc2",
-    "{stack}.blocks.{i}.mlp_norm": "{stack}.layers.{i}.final_layer_norm",
     "head.unembed.weight": "lm_head.weight",
     "head.unembed.bias": Source("final_logits_bias", zeros_if_absent=True),
 }
-_TOKENS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")  # one table under up to three names
+_TOKENS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")  # one table, stored under up to three names
 
 
 def _same_in_both(what: str, ours: str) -> Reader:
-    """Our two stacks have one number of heads and one MLP width; published models agree, with exceptions refused here."""
+    """A number that both of our stacks share. Published models with different numbers are refused."""
 
     def read(c: Theirs) -> int:
         encoder, decoder = c.int(f"encoder_{ours}"), c.int(f"decoder_{ours}")
@@ -40,30 +50,41 @@ def _same_in_both(what: str, ours: str) -> Reader:
     return read
 
 
-_SEQ2SEQ_FIELDS: dict[str, Reader] = {
-    "vocab_size": whole("vocab_size"),
-    "d_model": whole("d_model"),
+_SEQ2SEQ_FIELDS = wholes(
+    vocab_size="vocab_size",
+    d_model="d_model",
+    n_encoder_layers="encoder_layers",
+    n_decoder_layers="decoder_layers",
+    n_ctx="max_position_embeddings",
+) | {
     "n_heads": _same_in_both("numbers of heads", "attention_heads"),
     "d_ff": _same_in_both("MLP widths", "ffn_dim"),
-    "n_encoder_layers": whole("encoder_layers"),
-    "n_decoder_layers": whole("decoder_layers"),
-    "n_ctx": whole("max_position_embeddings"),
     "causal": causal,
     "activation": activation("activation_function", "gelu"),
     "embed_scale": lambda c: math.sqrt(c.int("d_model")) if c.bool("scale_embedding", False) else 1.0,
     "tied": flag("tie_word_embeddings", True),
 }
 _SEQ2SEQ_FIXED = {"norm_order": "post", "final_norm": False, "head_bias": True}
-# Left over in configs of BART's first files; other models of that code really set them.
+# BART's first configs state these defaults; other models of the same code change them.
 _BART_REQUIRES = {"normalize_before": (False,), "add_final_layer_norm": (False,), "normalize_embedding": (True,)}
 
-BART = Family(
-    model_type="bart",
-    title="BART",
-    prefix="model.",
-    start_token="eos",
-    fields=_SEQ2SEQ_FIELDS,
-    fixed=_SEQ2SEQ_FIXED | {"position_offset": 2, "embed_norm": True},
+
+def _fairseq(model_type: str, title: str, start: str, fixed: Mapping[str, Any], **options: Any) -> Family:
+    """A family of fairseq's encoder-decoders, with `fixed` added to their common values."""
+    common: dict[str, Any] = {"prefix": "model.", "fields": _SEQ2SEQ_FIELDS, "weights": _FAIRSEQ_BLOCK | _FINAL_NORM}
+    own_fixed = {**_SEQ2SEQ_FIXED, **fixed}
+    return Family(model_type=model_type, title=title, start_token=start, fixed=own_fixed, **(common | options))
+
+
+_PRE_NORM = {"final_norm": True, "norm_order": "pre"}
+_FINAL_NORM = {"{stack}.norm": "{stack}.layer_norm", "{stack}.embed.token": _TOKENS}
+_SINUSOIDS = {"position": "sinusoidal", "sinusoid_layout": "halves"}
+_OFFSET_2 = {"position_offset": 2, "embed_norm": True}
+BART = _fairseq(
+    "bart",
+    "BART",
+    "eos",
+    _OFFSET_2,
     requires=_BART_REQUIRES,
     weights=_FAIRSEQ_BLOCK
     | {
@@ -72,23 +93,47 @@ BART = Family(
         "{stack}.embed.norm": "{stack}.layernorm_embedding",
     },
 )
-MARIAN = Family(
-    model_type="marian",
-    title="Marian",
-    prefix="model.",
-    start_token="pad",
-    fields=_SEQ2SEQ_FIELDS,
-    fixed=_SEQ2SEQ_FIXED | {"position": "sinusoidal", "sinusoid_layout": "halves"},
+MARIAN = _fairseq(
+    "marian",
+    "Marian",
+    "pad",
+    _SINUSOIDS,
     requires={"share_encoder_decoder_embeddings": (True,)},
     weights=_FAIRSEQ_BLOCK | {"{stack}.embed.token": _TOKENS},
+)
+PLBART = replace(
+    BART,
+    model_type="plbart",
+    title="PLBart",
+    fields={
+        **BART.fields,
+        "embed_scale": lambda c: c.int("d_model") ** 0.5 if c.bool("scale_embedding", True) else 1.0,
+    },
+)
+MVP = replace(BART, model_type="mvp", title="MVP", requires={**BART.requires, "use_prompt": (False,)})
+MBART = _fairseq("mbart", "mBART", "eos", _PRE_NORM | _OFFSET_2, weights={**BART.weights, **_FINAL_NORM})
+PEGASUS = _fairseq("pegasus", "Pegasus", "pad", _PRE_NORM | _SINUSOIDS)
+BLENDERBOT = _fairseq(
+    "blenderbot",
+    "Blenderbot",
+    "eos",
+    _PRE_NORM,
+    weights=_FAIRSEQ_BLOCK | _FINAL_NORM | {"{stack}.embed.position": "{stack}.embed_positions"},
+)
+M2M100 = _fairseq(
+    "m2m_100",
+    "M2M100 and NLLB",
+    "eos",
+    _PRE_NORM | {"position": "sinusoidal", "sinusoid_layout": "fairseq", "position_offset": 2, "head_bias": False},
+    fields=_SEQ2SEQ_FIELDS | {"activation": activation("activation_function", "relu")},
+    # Its table of sinusoids begins after the row of the padding token.
+    requires={"pad_token_id": (1,), "tie_word_embeddings": (True,)},
+    weights=without(_FAIRSEQ_BLOCK, "head.unembed.bias") | _FINAL_NORM,
 )
 
 
 def _t5_mlp(c: Theirs, default: str = "relu") -> tuple[str, bool]:
-    """The activation, and whether it is gated: "relu", or "gated-gelu" in v1.1, whose gelu is the tanh one.
-
-    A file may state the two halves of it as well, which then count.
-    """
+    """(activation, gated) from "relu" or "gated-gelu" (v1.1, where gelu is its tanh form). Explicit keys for either take precedence."""
     words = c.str("feed_forward_proj", default).split("-")
     name = c.str("dense_act_fn", "gelu_new" if words == ["gated", "gelu"] else words[-1])
     if words[:-1] not in ([], ["gated"]) or name not in ACTIVATIONS:
@@ -104,7 +149,7 @@ def _t5_tied(c: Theirs) -> bool:
 
 
 def _t5_logit_scale(c: Theirs) -> float:
-    """v1.0 shrinks the last residual by √d_model. Newer files say so; in older ones it goes with the tied embeddings."""
+    """v1.0 divides the last residual by √d_model. Newer files state this; older ones imply it by tied embeddings."""
     return c.int("d_model") ** -0.5 if c.bool("scale_decoder_outputs", _t5_tied(c)) else 1.0
 
 
@@ -116,19 +161,31 @@ def _t5_decoder_layers(c: Theirs) -> int:
     return c.int("num_decoder_layers", None) or c.int("num_layers")
 
 
+def _t5_mlp_rows(stack: str, layer: str) -> dict[str, Row]:
+    dense = f"{layer}.DenseReluDense"
+    return {
+        f"{stack}.blocks.{{i}}.mlp_norm": f"{layer}.layer_norm",
+        f"{stack}.blocks.{{i}}.mlp.gate": f"{dense}.wi_0",
+        f"{stack}.blocks.{{i}}.mlp.up": (f"{dense}.wi", f"{dense}.wi_1"),
+        f"{stack}.blocks.{{i}}.mlp.down": f"{dense}.wo",
+    }
+
+
 T5 = Family(
     model_type="t5",
     title="T5",
     start_token="pad",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("d_model"),
-        "n_heads": whole("num_heads"),
-        "d_head": whole("d_kv"),
-        "d_ff": whole("d_ff"),
-        "n_encoder_layers": whole("num_layers"),
+    fields=wholes(
+        vocab_size="vocab_size",
+        d_model="d_model",
+        n_heads="num_heads",
+        d_head="d_kv",
+        d_ff="d_ff",
+        n_encoder_layers="num_layers",
+    )
+    | {
         "n_decoder_layers": _t5_decoder_layers,
-        "n_ctx": whole("n_positions", 512),  # the length of its training; distances have no end
+        "n_ctx": whole("n_positions", 512),  # training length; distances are unbounded
         "causal": causal,
         "n_relative_buckets": whole("relative_attention_num_buckets", 32),
         "max_relative_distance": whole("relative_attention_max_distance", 128),
@@ -150,85 +207,23 @@ T5 = Family(
         "{stack}.embed.token": _TOKENS,
         "{stack}.relative_bias": "{stack}.block.0.layer.0.SelfAttention.relative_attention_bias",
         "{stack}.blocks.{i}.attn_norm": "{stack}.block.{i}.layer.0.layer_norm",
-        "{stack}.blocks.{i}.attn.q": "{stack}.block.{i}.layer.0.SelfAttention.q",
-        "{stack}.blocks.{i}.attn.k": "{stack}.block.{i}.layer.0.SelfAttention.k",
-        "{stack}.blocks.{i}.attn.v": "{stack}.block.{i}.layer.0.SelfAttention.v",
-        "{stack}.blocks.{i}.attn.o": "{stack}.block.{i}.layer.0.SelfAttention.o",
         "decoder.blocks.{i}.cross_norm": "decoder.block.{i}.layer.1.layer_norm",
-        "decoder.blocks.{i}.cross_attn.q": "decoder.block.{i}.layer.1.EncDecAttention.q",
-        "decoder.blocks.{i}.cross_attn.k": "decoder.block.{i}.layer.1.EncDecAttention.k",
-        "decoder.blocks.{i}.cross_attn.v": "decoder.block.{i}.layer.1.EncDecAttention.v",
-        "decoder.blocks.{i}.cross_attn.o": "decoder.block.{i}.layer.1.EncDecAttention.o",
-        "encoder.blocks.{i}.mlp_norm": "encoder.block.{i}.layer.1.layer_norm",
-        "encoder.blocks.{i}.mlp.gate": "encoder.block.{i}.layer.1.DenseReluDense.wi_0",
-        "encoder.blocks.{i}.mlp.up": (
-            "encoder.block.{i}.layer.1.DenseReluDense.wi",
-            "encoder.block.{i}.layer.1.DenseReluDense.wi_1",
-        ),
-        "encoder.blocks.{i}.mlp.down": "encoder.block.{i}.layer.1.DenseReluDense.wo",
-        "decoder.blocks.{i}.mlp_norm": "decoder.block.{i}.layer.2.layer_norm",
-        "decoder.blocks.{i}.mlp.gate": "decoder.block.{i}.layer.2.DenseReluDense.wi_0",
-        "decoder.blocks.{i}.mlp.up": (
-            "decoder.block.{i}.layer.2.DenseReluDense.wi",
-            "decoder.block.{i}.layer.2.DenseReluDense.wi_1",
-        ),
-        "decoder.blocks.{i}.mlp.down": "decoder.block.{i}.layer.2.DenseReluDense.wo",
         "{stack}.norm": "{stack}.final_layer_norm",
         "head.unembed": "lm_head",
-    },
-)
-
-_PRE_NORM = {"final_norm": True, "norm_order": "pre"}
-_FINAL_NORM = {"{stack}.norm": "{stack}.layer_norm", "{stack}.embed.token": _TOKENS}
-MBART = Family(
-    model_type="mbart",
-    title="mBART",
-    prefix="model.",
-    start_token="eos",
-    fields=_SEQ2SEQ_FIELDS,
-    fixed=_SEQ2SEQ_FIXED | _PRE_NORM | {"position_offset": 2, "embed_norm": True},
-    weights={**BART.weights, **_FINAL_NORM},
-)
-PEGASUS = Family(
-    model_type="pegasus",
-    title="Pegasus",
-    prefix="model.",
-    start_token="pad",
-    fields=_SEQ2SEQ_FIELDS,
-    fixed=_SEQ2SEQ_FIXED | _PRE_NORM | {"position": "sinusoidal", "sinusoid_layout": "halves"},
-    weights=_FAIRSEQ_BLOCK | _FINAL_NORM,
-)
-BLENDERBOT = Family(
-    model_type="blenderbot",
-    title="Blenderbot",
-    prefix="model.",
-    start_token="eos",
-    fields=_SEQ2SEQ_FIELDS,
-    fixed=_SEQ2SEQ_FIXED | _PRE_NORM,
-    weights=_FAIRSEQ_BLOCK | _FINAL_NORM | {"{stack}.embed.position": "{stack}.embed_positions"},
-)
-M2M100 = Family(
-    model_type="m2m_100",
-    title="M2M100 and NLLB",
-    prefix="model.",
-    start_token="eos",
-    fields=_SEQ2SEQ_FIELDS | {"activation": activation("activation_function", "relu")},
-    fixed=_SEQ2SEQ_FIXED
-    | _PRE_NORM
-    | {"position": "sinusoidal", "sinusoid_layout": "fairseq", "position_offset": 2, "head_bias": False},
-    requires={
-        "pad_token_id": (1,),
-        "tie_word_embeddings": (True,),
-    },  # its table of sinusoids begins after the padding's row
-    weights={row: source for row, source in _FAIRSEQ_BLOCK.items() if not row.startswith("head.")}
-    | _FINAL_NORM
-    | {"head.unembed.weight": "lm_head.weight"},
+    }
+    | {f"{{stack}}.blocks.{{i}}.attn.{part}": f"{{stack}}.block.{{i}}.layer.0.SelfAttention.{part}" for part in "qkvo"}
+    | {
+        f"decoder.blocks.{{i}}.cross_attn.{part}": f"decoder.block.{{i}}.layer.1.EncDecAttention.{part}"
+        for part in "qkvo"
+    }
+    | _t5_mlp_rows("encoder", "encoder.block.{i}.layer.1")
+    | _t5_mlp_rows("decoder", "decoder.block.{i}.layer.2"),
 )
 MT5 = replace(
     T5,
     model_type="mt5",
     title="mT5",
-    fields={name: read for name, read in T5.fields.items() if name != "logit_scale"}
+    fields=without(T5.fields, "logit_scale")
     | {"activation": lambda c: _t5_mlp(c, "gated-gelu")[0], "gated": lambda c: _t5_mlp(c, "gated-gelu")[1]},
 )
 UMT5 = replace(
@@ -237,8 +232,8 @@ UMT5 = replace(
     title="UMT5",
     fields={**MT5.fields, "logit_scale": lambda c: c.int("d_model") ** -0.5 if _t5_tied(c) else 1.0},
     fixed={**T5.fixed, "relative_per_layer": True},
-    weights={row: source for row, source in T5.weights.items() if row != "{stack}.relative_bias"}
+    weights=without(T5.weights, "{stack}.relative_bias")
     | {"{stack}.relative_biases.{i}": "{stack}.block.{i}.layer.0.SelfAttention.relative_attention_bias"},
 )
 
-ENCODER_DECODERS = (BART, MARIAN, T5, MBART, PEGASUS, BLENDERBOT, M2M100, MT5, UMT5)
+ENCODER_DECODERS = (BART, MARIAN, T5, MBART, PEGASUS, BLENDERBOT, M2M100, MT5, UMT5, PLBART, MVP)

@@ -1,14 +1,30 @@
-"""Encoders: BERT and those that came of it, with a head that fills in masked words; and those with rotary positions."""
+"""Encoders: BERT and its successors with a masked-language-model head, and encoders with rotary positions."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from ...errors import CheckpointError
-from ..family import Family, Source, Theirs, activation, flag, number, shown, whole
+from ..family import (
+    GATE_UP,
+    LAYER,
+    Family,
+    Reader,
+    Row,
+    Source,
+    Theirs,
+    activation,
+    flag,
+    fused,
+    number,
+    shown,
+    whole,
+    wholes,
+    without,
+)
 from ..rotary import rope, rotary_base, rotary_scaling
-from .decoders import GATE_UP, LLAMA_FIELDS, LLAMA_WEIGHTS, QKV, sliding
+from .decoders import LLAMA_BLOCK, SIZES, biases, llama_like, sliding
 
-BERT_BLOCK = {
+BERT_BLOCK: dict[str, Row] = {
     "encoder.embed.token": "embeddings.word_embeddings",
     "encoder.embed.position": "embeddings.position_embeddings",
     "encoder.embed.token_type": "embeddings.token_type_embeddings",
@@ -22,13 +38,8 @@ BERT_BLOCK = {
     "encoder.blocks.{i}.mlp.down": "encoder.layer.{i}.output.dense",
     "encoder.blocks.{i}.mlp_norm": "encoder.layer.{i}.output.LayerNorm",
 }
-BERT_FIELDS = {
-    "vocab_size": whole("vocab_size"),
-    "d_model": whole("hidden_size"),
-    "n_heads": whole("num_attention_heads"),
-    "d_ff": whole("intermediate_size"),
+BERT_FIELDS: dict[str, Reader] = without(SIZES, "n_decoder_layers") | {
     "n_encoder_layers": whole("num_hidden_layers"),
-    "n_ctx": whole("max_position_embeddings"),
     "n_token_types": whole("type_vocab_size"),
     "norm_eps": number("layer_norm_eps", 1e-12),
     "activation": activation("hidden_act"),
@@ -41,12 +52,28 @@ BERT_REQUIRES = {
     "tie_word_embeddings": (True,),
 }
 
-BERT = Family(  # and MiniLM, which is a small BERT without its head
+
+def mlm_head(dense: str, norm: str, unembed: str, *biases: str) -> dict[str, Row]:
+    """Rows of a masked-language-model head; `biases` are alternative names of its output bias."""
+    return {
+        "head.dense": dense,
+        "head.norm": norm,
+        "head.unembed.weight": unembed,
+        "head.unembed.bias": biases if len(biases) > 1 else biases[0],
+    }
+
+
+def layer_rows(layer: str, **rows: str) -> dict[str, Row]:
+    """Rows of one encoder layer: our module, with __ for a dot -> theirs inside `layer`."""
+    return {f"encoder.blocks.{{i}}.{ours.replace('__', '.')}": f"{layer}.{theirs}" for ours, theirs in rows.items()}
+
+
+BERT = Family(  # MiniLM is a small BERT without its head
     model_type="bert",
     title="BERT",
     prefix="bert.",
     head="mlm",
-    # With is_decoder no token sees a later one: the same blocks as a decoder.
+    # With is_decoder the same blocks form a decoder with a causal mask.
     fields=BERT_FIELDS
     | {
         "n_encoder_layers": lambda c: 0 if c.bool("is_decoder", False) else c.int("num_hidden_layers"),
@@ -55,34 +82,31 @@ BERT = Family(  # and MiniLM, which is a small BERT without its head
     fixed=BERT_FIXED,
     requires=BERT_REQUIRES | {"is_decoder": (False, True)},
     weights={row.replace("encoder.", "{stack}.", 1): source for row, source in BERT_BLOCK.items()}
-    | {
-        "head.dense": "cls.predictions.transform.dense",
-        "head.norm": "cls.predictions.transform.LayerNorm",
-        "head.unembed.weight": "cls.predictions.decoder.weight",
-        "head.unembed.bias": ("cls.predictions.bias", "cls.predictions.decoder.bias"),
-    },
+    | mlm_head(
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.decoder.weight",
+        "cls.predictions.bias",
+        "cls.predictions.decoder.bias",
+    ),
 )
-
+LM_HEAD = mlm_head(
+    "lm_head.dense", "lm_head.layer_norm", "lm_head.decoder.weight", "lm_head.bias", "lm_head.decoder.bias"
+)
 ROBERTA = Family(
     model_type="roberta",
     title="RoBERTa",
     prefix="roberta.",
     head="mlm",
-    # The table's first rows, up to the padding id, belong to padding, and positions count what is not padding (fairseq).
+    # Rows of the position table up to the padding id belong to padding; positions count the other tokens (fairseq).
     fields=BERT_FIELDS
     | {
         "position_offset": lambda c: c.int("pad_token_id", 1) + 1,
         "n_ctx": lambda c: c.int("max_position_embeddings") - c.int("pad_token_id", 1) - 1,
     },
     fixed=BERT_FIXED | {"position_counts": "not_padding"},
-    requires=BERT_REQUIRES | {"hidden_act": ("gelu",)},  # its head is always gelu, whatever the layers are
-    weights=BERT_BLOCK
-    | {
-        "head.dense": "lm_head.dense",
-        "head.norm": "lm_head.layer_norm",
-        "head.unembed.weight": "lm_head.decoder.weight",
-        "head.unembed.bias": ("lm_head.bias", "lm_head.decoder.bias"),
-    },
+    requires=BERT_REQUIRES | {"hidden_act": ("gelu",)},  # its head always uses gelu
+    weights=BERT_BLOCK | LM_HEAD,
 )
 
 DISTILBERT = Family(
@@ -90,73 +114,101 @@ DISTILBERT = Family(
     title="DistilBERT",
     prefix="distilbert.",
     head="mlm",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("dim"),
-        "n_heads": whole("n_heads"),
-        "d_ff": whole("hidden_dim"),
-        "n_encoder_layers": whole("n_layers"),
-        "n_ctx": whole("max_position_embeddings"),
-        "activation": activation("activation"),
-    },
+    fields=wholes(
+        vocab_size="vocab_size",
+        d_model="dim",
+        n_heads="n_heads",
+        d_ff="hidden_dim",
+        n_encoder_layers="n_layers",
+        n_ctx="max_position_embeddings",
+    )
+    | {"activation": activation("activation")},
     fixed=BERT_FIXED | {"norm_eps": 1e-12},
     requires={"tie_word_embeddings": (True,)},
     weights={
         "encoder.embed.token": "embeddings.word_embeddings",
         "encoder.embed.position": "embeddings.position_embeddings",
         "encoder.embed.norm": "embeddings.LayerNorm",
-        "encoder.blocks.{i}.attn.q": "transformer.layer.{i}.attention.q_lin",
-        "encoder.blocks.{i}.attn.k": "transformer.layer.{i}.attention.k_lin",
-        "encoder.blocks.{i}.attn.v": "transformer.layer.{i}.attention.v_lin",
-        "encoder.blocks.{i}.attn.o": "transformer.layer.{i}.attention.out_lin",
-        "encoder.blocks.{i}.attn_norm": "transformer.layer.{i}.sa_layer_norm",
-        "encoder.blocks.{i}.mlp.up": "transformer.layer.{i}.ffn.lin1",
-        "encoder.blocks.{i}.mlp.down": "transformer.layer.{i}.ffn.lin2",
-        "encoder.blocks.{i}.mlp_norm": "transformer.layer.{i}.output_layer_norm",
         "head.dense": "vocab_transform",
         "head.norm": "vocab_layer_norm",
         "head.unembed": "vocab_projector",
-    },
+    }
+    | layer_rows(
+        "transformer.layer.{i}",
+        attn__q="attention.q_lin",
+        attn__k="attention.k_lin",
+        attn__v="attention.v_lin",
+        attn__o="attention.out_lin",
+        attn_norm="sa_layer_norm",
+        mlp__up="ffn.lin1",
+        mlp__down="ffn.lin2",
+        mlp_norm="output_layer_norm",
+    ),
 )
 
 XLM_ROBERTA = replace(ROBERTA, model_type="xlm-roberta", title="XLM-RoBERTa")
 CAMEMBERT = replace(ROBERTA, model_type="camembert", title="CamemBERT")
-ERNIE = replace(
-    BERT,
-    model_type="ernie",
-    title="ERNIE",
-    prefix="ernie.",
-    requires=BERT_REQUIRES | {"use_task_id": (False,)},
+DATA2VEC_TEXT = replace(ROBERTA, model_type="data2vec-text", title="Data2VecText", prefix="data2vec_text.")
+_PRE = {"norm_order": "pre", "final_norm": True}
+ROBERTA_PRELAYERNORM = replace(
+    ROBERTA,
+    model_type="roberta-prelayernorm",
+    title="RoBERTa-PreLayerNorm",
+    prefix="roberta_prelayernorm.",
+    fixed={**ROBERTA.fixed, **_PRE},
+    weights={
+        **ROBERTA.weights,
+        "encoder.blocks.{i}.attn_norm": "encoder.layer.{i}.attention.LayerNorm",
+        "encoder.blocks.{i}.mlp_norm": "encoder.layer.{i}.intermediate.LayerNorm",
+        "encoder.norm": "LayerNorm",
+    },
 )
-_FACTORED = {
-    "encoder.embed.project": "encoder.embedding_hidden_mapping_in",
-    "head.dense": "cls.predictions.dense",
-    "head.norm": "cls.predictions.LayerNorm",
-    "head.unembed.weight": "cls.predictions.decoder.weight",
-    "head.unembed.bias": "cls.predictions.decoder.bias",
-}
-
-
-def _rembert_tied(c: Theirs) -> bool:
-    return c.bool("tie_word_embeddings", False)
-
-
+XLM_ROBERTA_XL = replace(
+    ROBERTA,
+    model_type="xlm-roberta-xl",
+    title="XLM-RoBERTa-XL",
+    fixed={**ROBERTA.fixed, **_PRE, "embed_norm": False},
+    weights={
+        **without(ROBERTA.weights, "encoder.embed.norm"),
+        "encoder.blocks.{i}.attn_norm": "encoder.layer.{i}.attention.self_attn_layer_norm",
+        "encoder.blocks.{i}.mlp_norm": "encoder.layer.{i}.LayerNorm",
+        "encoder.norm": "encoder.LayerNorm",
+    },
+)
+MEGATRON_BERT = replace(
+    BERT,
+    model_type="megatron-bert",
+    title="Megatron-BERT",
+    fixed={**BERT.fixed, **_PRE, "embed_norm": False},
+    weights={
+        **without(BERT.weights, "{stack}.embed.norm"),
+        f"{LAYER}.attn_norm": "encoder.layer.{i}.attention.ln",
+        f"{LAYER}.mlp_norm": "encoder.layer.{i}.ln",
+        "{stack}.norm": "encoder.ln",
+    },
+)
+ERNIE = replace(
+    BERT, model_type="ernie", title="ERNIE", prefix="ernie.", requires=BERT_REQUIRES | {"use_task_id": (False,)}
+)
 REMBERT = Family(
     model_type="rembert",
     title="RemBERT",
     prefix="rembert.",
     head="mlm",
     fields=BERT_FIELDS
-    | {
-        "d_embed": whole("input_embedding_size"),
-        "d_unembed": whole("output_embedding_size"),
-        "tied": _rembert_tied,
-    },
+    | wholes(d_embed="input_embedding_size", d_unembed="output_embedding_size")
+    | {"tied": flag("tie_word_embeddings", False)},
     fixed=BERT_FIXED,
     requires={"is_decoder": (False,), "add_cross_attention": (False,)},
-    weights=BERT_BLOCK | _FACTORED,
+    weights=BERT_BLOCK
+    | {"encoder.embed.project": "encoder.embedding_hidden_mapping_in"}
+    | mlm_head(
+        "cls.predictions.dense",
+        "cls.predictions.LayerNorm",
+        "cls.predictions.decoder.weight",
+        "cls.predictions.decoder.bias",
+    ),
 )
-_ALBERT_LAYER = "encoder.albert_layer_groups.0.albert_layers.0"
 ALBERT = Family(
     model_type="albert",
     title="ALBERT",
@@ -166,26 +218,25 @@ ALBERT = Family(
     fixed=BERT_FIXED | {"shared_layers": True},
     requires={"num_hidden_groups": (1,), "inner_group_num": (1,), "tie_word_embeddings": (True,)},
     weights={row: source for row, source in BERT_BLOCK.items() if ".blocks." not in row}
-    | {
-        f"encoder.blocks.{{i}}.{ours}": f"{_ALBERT_LAYER}.{theirs}"
-        for ours, theirs in {
-            "attn.q": "attention.query",
-            "attn.k": "attention.key",
-            "attn.v": "attention.value",
-            "attn.o": "attention.dense",
-            "attn_norm": "attention.LayerNorm",
-            "mlp.up": "ffn",
-            "mlp.down": "ffn_output",
-            "mlp_norm": "full_layer_layer_norm",
-        }.items()
-    }
-    | {
-        "encoder.embed.project": "encoder.embedding_hidden_mapping_in",
-        "head.dense": "predictions.dense",
-        "head.norm": "predictions.LayerNorm",
-        "head.unembed.weight": "predictions.decoder.weight",
-        "head.unembed.bias": ("predictions.bias", "predictions.decoder.bias"),
-    },
+    | layer_rows(
+        "encoder.albert_layer_groups.0.albert_layers.0",
+        attn__q="attention.query",
+        attn__k="attention.key",
+        attn__v="attention.value",
+        attn__o="attention.dense",
+        attn_norm="attention.LayerNorm",
+        mlp__up="ffn",
+        mlp__down="ffn_output",
+        mlp_norm="full_layer_layer_norm",
+    )
+    | {"encoder.embed.project": "encoder.embedding_hidden_mapping_in"}
+    | mlm_head(
+        "predictions.dense",
+        "predictions.LayerNorm",
+        "predictions.decoder.weight",
+        "predictions.bias",
+        "predictions.decoder.bias",
+    ),
 )
 ELECTRA = Family(
     model_type="electra",
@@ -193,7 +244,7 @@ ELECTRA = Family(
     prefix="electra.",
     head="mlm",
     fields=BERT_FIELDS | {"d_embed": whole("embedding_size", 128)},
-    fixed=BERT_FIXED | {"head_activation": "gelu"},  # whatever the layers are
+    fixed=BERT_FIXED | {"head_activation": "gelu"},  # independent of hidden_act
     requires=BERT_REQUIRES,
     weights=BERT_BLOCK
     | {
@@ -208,12 +259,12 @@ MPNET = Family(
     title="MPNet",
     prefix="mpnet.",
     head="mlm",
-    fields={name: read for name, read in ROBERTA.fields.items() if name not in ("n_token_types", "position_offset")}
+    fields=without(ROBERTA.fields, "n_token_types", "position_offset")
     | {
         "n_relative_buckets": whole("relative_attention_num_buckets", 32),
         "n_ctx": lambda c: c.int("max_position_embeddings") - 2,
     },
-    # Its class takes 1 as the padding id, whatever pad_token_id is.
+    # Its class always uses 1 as the padding id and ignores pad_token_id.
     fixed=BERT_FIXED
     | {"position_counts": "not_padding", "position_offset": 2, "relative_bias": True, "max_relative_distance": 128},
     requires={"hidden_act": ("gelu",), "tie_word_embeddings": (True,)},
@@ -222,24 +273,22 @@ MPNET = Family(
         for row, source in ROBERTA.weights.items()
         if ".blocks." not in row and row != "encoder.embed.token_type"
     }
-    | {
-        f"encoder.blocks.{{i}}.{ours}": f"encoder.layer.{{i}}.{theirs}"
-        for ours, theirs in {
-            "attn.q": "attention.attn.q",
-            "attn.k": "attention.attn.k",
-            "attn.v": "attention.attn.v",
-            "attn.o": "attention.attn.o",
-            "attn_norm": "attention.LayerNorm",
-            "mlp.up": "intermediate.dense",
-            "mlp.down": "output.dense",
-            "mlp_norm": "output.LayerNorm",
-        }.items()
-    }
+    | layer_rows(
+        "encoder.layer.{i}",
+        attn__q="attention.attn.q",
+        attn__k="attention.attn.k",
+        attn__v="attention.attn.v",
+        attn__o="attention.attn.o",
+        attn_norm="attention.LayerNorm",
+        mlp__up="intermediate.dense",
+        mlp__down="output.dense",
+        mlp_norm="output.LayerNorm",
+    )
     | {"encoder.relative_bias": "encoder.relative_attention_bias"},
 )
 
 
-def _rotary_alone(c: Theirs) -> str:
+def _rotary_only(c: Theirs) -> str:
     kind = c.str("position_embedding_type", "absolute")
     if kind != "rotary":
         raise CheckpointError(
@@ -253,9 +302,9 @@ ESM = Family(
     title="ESM-2",
     prefix="esm.",
     head="mlm",
-    fields={name: read for name, read in BERT_FIELDS.items() if name not in ("n_token_types", "activation")}
+    fields=without(BERT_FIELDS, "n_token_types", "activation")
     | {
-        "position": _rotary_alone,
+        "position": _rotary_only,
         "rotary_base": number("rope_theta", 10_000.0),
         "token_dropout_id": lambda c: c.int("mask_token_id") if c.bool("token_dropout", False) else None,
     },
@@ -269,11 +318,8 @@ ESM = Family(
     weights={
         "encoder.embed.token": "embeddings.word_embeddings",
         "encoder.norm": "encoder.emb_layer_norm_after",
-        "head.dense": "lm_head.dense",
-        "head.norm": "lm_head.layer_norm",
-        "head.unembed.weight": "lm_head.decoder.weight",
-        "head.unembed.bias": ("lm_head.bias", "lm_head.decoder.bias"),
     }
+    | LM_HEAD
     | {row: source for row, source in BERT_BLOCK.items() if ".blocks." in row and "_norm" not in row}
     | {
         "encoder.blocks.{i}.attn_norm": "encoder.layer.{i}.attention.LayerNorm",
@@ -292,7 +338,7 @@ NOMIC_BERT = Family(
         "rotary_base": rotary_base(),
         "rotary_scaling": rotary_scaling,
     },
-    fixed={name: value for name, value in BERT_FIXED.items() if name != "head_bias"}
+    fixed=without(BERT_FIXED, "head_bias")
     | {"position": "rotary", "gated": True, "qkv_bias": False, "out_bias": False, "mlp_bias": False, "head": "none"},
     weights={
         "encoder.embed.token": "embeddings.word_embeddings",
@@ -305,23 +351,18 @@ NOMIC_BERT = Family(
         "encoder.blocks.{i}.mlp.down": "encoder.layers.{i}.mlp.fc2",
         "encoder.blocks.{i}.mlp_norm": "encoder.layers.{i}.norm2",
     }
-    | {f"encoder.blocks.{{i}}.attn.{p}": Source("encoder.layers.{i}.attn.Wqkv", fused=QKV, part=p) for p in QKV},
+    | fused("encoder.blocks.{i}.attn", "encoder.layers.{i}.attn.Wqkv"),
 )
-EUROBERT = Family(
-    model_type="eurobert",
-    title="EuroBERT",
-    prefix="model.",
-    fields=LLAMA_FIELDS
+EUROBERT = llama_like(
+    "eurobert",
+    "EuroBERT",
+    biases()
     | {
-        "causal": lambda c: False,  # published code looks both ways whatever the file says
+        "causal": lambda c: False,  # published code is bidirectional and ignores is_causal
         "norm_eps": number("rms_norm_eps", 1e-5),
-        "qkv_bias": flag("attention_bias", False),
-        "out_bias": flag("attention_bias", False),
-        "mlp_bias": flag("mlp_bias", False),
         "head_bias": flag("mlp_bias", False),
     },
-    fixed={"position": "rotary", "norm": "rms", "gated": True},
-    weights=LLAMA_WEIGHTS,
+    fixed=LLAMA_BLOCK,
 )
 
 
@@ -346,37 +387,30 @@ def _modern_base(layers: str, older: str, default: float) -> Callable[[Theirs], 
     return read
 
 
-def modern_weights(prefix: str) -> dict[str, str | tuple[str, ...] | Source]:
-    """ModernBERT's rows but those of q, k and v; `prefix` is its head's."""
+def modern_weights(prefix: str) -> dict[str, Row]:
+    """ModernBERT's rows without those of q, k and v. `prefix` is that of its head."""
     return {
         "{stack}.embed.token": "embeddings.tok_embeddings",
         "{stack}.embed.norm": "embeddings.norm",
-        "{stack}.blocks.{i}.attn_norm": "layers.{i}.attn_norm",
-        "{stack}.blocks.{i}.attn.o": "layers.{i}.attn.Wo",
-        "{stack}.blocks.{i}.mlp_norm": "layers.{i}.mlp_norm",
-        "{stack}.blocks.{i}.mlp.down": "layers.{i}.mlp.Wo",
+        f"{LAYER}.attn_norm": "layers.{i}.attn_norm",
+        f"{LAYER}.attn.o": "layers.{i}.attn.Wo",
+        f"{LAYER}.mlp_norm": "layers.{i}.mlp_norm",
+        f"{LAYER}.mlp.down": "layers.{i}.mlp.Wo",
         "{stack}.norm": "final_norm",
         "head.dense.weight": f"{prefix}.dense.weight",
         "head.dense.bias": Source(f"{prefix}.dense.bias", zeros_if_absent=True),
         "head.norm": f"{prefix}.norm",
         "head.unembed.weight": "decoder.weight",
         "head.unembed.bias": "decoder.bias",
-    } | {f"{{stack}}.blocks.{{i}}.mlp.{p}": Source("layers.{i}.mlp.Wi", fused=GATE_UP, part=p) for p in GATE_UP}
+    } | fused(f"{LAYER}.mlp", "layers.{i}.mlp.Wi", GATE_UP)
 
 
-MODERN_FIELDS = {
-    "vocab_size": whole("vocab_size"),
-    "d_model": whole("hidden_size"),
-    "n_heads": whole("num_attention_heads"),
-    "d_ff": whole("intermediate_size"),
-    "n_ctx": whole("max_position_embeddings"),
+MODERN_FIELDS: dict[str, Reader] = without(SIZES, "n_decoder_layers") | {
     "norm_eps": number("norm_eps", 1e-5),
     "norm_bias": flag("norm_bias", False),
     "activation": activation("hidden_activation", "gelu"),
     "head_activation": activation("classifier_activation", "gelu"),
-    "qkv_bias": flag("attention_bias", False),
-    "out_bias": flag("attention_bias", False),
-    "mlp_bias": flag("mlp_bias", False),
+    **biases(),
     "head_bias": flag("decoder_bias", True),
     "windowed_layers": _modern_windowed,
     "rotary_base": _modern_base("full_attention", "global_rope_theta", 160_000.0),
@@ -392,12 +426,11 @@ MODERNBERT = Family(
     fields=MODERN_FIELDS
     | {
         "n_encoder_layers": whole("num_hidden_layers"),
-        "window": lambda c: c.int("local_attention", 128) // 2 + 1,  # half of it on either side
+        "window": lambda c: c.int("local_attention", 128) // 2 + 1,  # half of it on each side
     },
     fixed=MODERN_FIXED,
     requires=MODERN_REQUIRES,
-    weights=modern_weights("head")
-    | {f"{{stack}}.blocks.{{i}}.attn.{p}": Source("layers.{i}.attn.Wqkv", fused=QKV, part=p) for p in QKV},
+    weights=modern_weights("head") | fused(f"{LAYER}.attn", "layers.{i}.attn.Wqkv"),
 )
 
 ENCODERS = (
@@ -415,4 +448,8 @@ ENCODERS = (
     NOMIC_BERT,
     EUROBERT,
     MODERNBERT,
+    DATA2VEC_TEXT,
+    ROBERTA_PRELAYERNORM,
+    XLM_ROBERTA_XL,
+    MEGATRON_BERT,
 )

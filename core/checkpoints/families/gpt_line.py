@@ -1,33 +1,38 @@
-"""Decoders that came of GPT: learned or sinusoidal positions, ALiBi, or rotary positions in parallel blocks."""
+"""GPT-like decoders: learned or sinusoidal positions, ALiBi, or rotary positions in parallel blocks."""
 
 import math
 
 from ...errors import CheckpointError
-from ..family import Family, Reader, Source, Theirs, activation, flag, in_halves, number, shown, whole
+from ..family import (
+    LAYER,
+    QKV,
+    Family,
+    Reader,
+    Source,
+    Theirs,
+    activation,
+    flag,
+    fused,
+    in_halves,
+    number,
+    shown,
+    whole,
+    wholes,
+    without,
+)
 from ..rotary import rotary_base, rotary_scaling
-from .decoders import GPT2, QKV
+from .decoders import FAIRSEQ_LAYER, GPT2, GPT_SIZES, SIZES, biases
 from .encoders import MODERN_FIELDS, MODERN_FIXED, MODERN_REQUIRES, modern_weights
 
-LAYER = "{stack}.blocks.{i}"
-
-
-def as_module(row: str | tuple[str, ...] | Source) -> str:
-    """The one module that a row names."""
-    module = row.module if isinstance(row, Source) else row
-    assert isinstance(module, str)
-    return module
-
-
-def _width(c: Theirs) -> int:
-    """Of an MLP: four times the stream's, unless it is given."""
-    return c.int("n_inner", None) or 4 * c.int("n_embd")
+TIED: dict[str, Reader] = {"tied": flag("tie_word_embeddings", True)}
+GPT_NORM: dict[str, Reader] = {"norm_eps": number("layer_norm_epsilon", 1e-5)}
 
 
 def _attention_layers(c: Theirs) -> tuple[int, ...]:
-    """The local layers of attention_types, [[[kinds], times], ...]."""
+    """Layers with local attention in attention_types: [[[kinds], times], …]."""
     stated = c.any("attention_types", [[["global", "local"], c.int("num_layers") // 2]])
     try:
-        kinds = [kind for some, times in stated for _ in range(times) for kind in some]
+        kinds = [kind for group, times in stated for _ in range(times) for kind in group]
     except (TypeError, ValueError):
         kinds = []
     n = c.int("num_layers")
@@ -43,18 +48,20 @@ GPT_NEO = Family(
     model_type="gpt_neo",
     title="GPT-Neo",
     prefix="transformer.",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("hidden_size"),
-        "n_heads": whole("num_heads"),
-        "n_decoder_layers": whole("num_layers"),
-        "n_ctx": whole("max_position_embeddings"),
+    fields=wholes(
+        vocab_size="vocab_size",
+        d_model="hidden_size",
+        n_heads="num_heads",
+        n_decoder_layers="num_layers",
+        n_ctx="max_position_embeddings",
+    )
+    | GPT_NORM
+    | TIED
+    | {
         "d_ff": lambda c: c.int("intermediate_size", None) or 4 * c.int("hidden_size"),
-        "norm_eps": number("layer_norm_epsilon", 1e-5),
         "activation": activation("activation_function", "gelu_new"),
         "window": whole("window_size", 256),
         "windowed_layers": _attention_layers,
-        "tied": flag("tie_word_embeddings", True),
     },
     fixed={"attn_scale": 1.0, "qkv_bias": False},
     weights={
@@ -75,20 +82,12 @@ GPT_NEO = Family(
 
 
 def _rotary_share(c: Theirs) -> float:
-    """The share of a head that turns, from how many of its features do."""
-    width, turned = c.int("n_embd") // max(1, c.int("n_head")), c.int("rotary_dim", 64)
-    return min(1.0, (turned + 1e-6) / max(1, width))
+    """Rotary share of a head, from the number of its rotary features."""
+    width, rotary = c.int("n_embd") // max(1, c.int("n_head")), c.int("rotary_dim", 64)
+    return min(1.0, (rotary + 1e-6) / max(1, width))
 
 
-_GPTJ_FIELDS: dict[str, Reader] = {
-    "vocab_size": whole("vocab_size"),
-    "d_model": whole("n_embd"),
-    "n_heads": whole("n_head"),
-    "n_decoder_layers": whole("n_layer"),
-    "n_ctx": whole("n_positions"),
-    "d_ff": _width,
-    "norm_eps": number("layer_norm_epsilon", 1e-5),
-    "activation": activation("activation_function", "gelu_new"),
+_GPTJ_FIELDS: dict[str, Reader] = without(GPT2.fields, "causal", "attn_scale") | {
     "rotary_fraction": _rotary_share,
     "tied": flag("tie_word_embeddings", False),
 }
@@ -140,18 +139,17 @@ BIGCODE = Family(
     model_type="gpt_bigcode",
     title="BigCode",
     prefix="transformer.",
-    fields={name: read for name, read in GPT2.fields.items() if name != "causal"}
+    fields=without(GPT2.fields, "causal")
     | {
         "n_kv_heads": lambda c: 1 if c.bool("multi_query", True) else 0,
         "activation": activation("activation_function", "gelu_pytorch_tanh"),
     },
     requires={"add_cross_attention": (False,)},
     weights={
-        row: Source(as_module(source), fused=QKV, part=source.part, per_head=True)
-        if isinstance(source, Source) and source.fused
-        else as_module(source)
-        for row, source in GPT2.weights.items()
-    },
+        row: source.module if isinstance(source, Source) else source
+        for row, source in without(GPT2.weights, *(f"{LAYER}.attn.{part}" for part in QKV)).items()
+    }
+    | fused(f"{LAYER}.attn", "h.{i}.attn.c_attn", per_head=True),
 )
 BLOOM = Family(
     model_type="bloom",
@@ -163,10 +161,10 @@ BLOOM = Family(
         "n_heads": lambda c: c.int("n_head", None) or c.int("num_attention_heads"),
         "n_decoder_layers": lambda c: c.int("n_layer", None) or c.int("num_hidden_layers"),
         "d_ff": lambda c: 4 * (c.int("hidden_size", None) or c.int("n_embed")),
-        "n_ctx": whole("seq_length", 2048),  # the length of its training; distances have no end
-        "norm_eps": number("layer_norm_epsilon", 1e-5),
-        "tied": flag("tie_word_embeddings", True),
-    },
+        "n_ctx": whole("seq_length", 2048),  # training length; distances are unbounded
+    }
+    | GPT_NORM
+    | TIED,
     fixed={"position": "alibi", "embed_norm": True, "activation": "gelu_tanh"},
     requires={"apply_residual_connection_post_layernorm": (False,)},
     weights={
@@ -180,15 +178,12 @@ BLOOM = Family(
         "{stack}.norm": "ln_f",
         "head.unembed": "lm_head",
     }
-    | {
-        f"{LAYER}.attn.{part}": Source("h.{i}.self_attention.query_key_value", fused=QKV, part=part, per_head=True)
-        for part in QKV
-    },
+    | fused(f"{LAYER}.attn", "h.{i}.self_attention.query_key_value", per_head=True),
 )
 
 
 def _mpt_position(c: Theirs) -> str:
-    """ALiBi as it is published, which is what MPT models have; every other kind of attention is refused."""
+    """ALiBi, as in published MPT models. Other kinds of attention are refused."""
     attention = c.inside("attn_config")
     for key, needed in (("alibi", True), ("qk_ln", False), ("prefix_lm", False)):
         if (value := attention.bool(key, needed)) != needed:
@@ -206,17 +201,14 @@ MPT = Family(
     model_type="mpt",
     title="MPT",
     prefix="transformer.",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("d_model"),
-        "n_heads": whole("n_heads"),
-        "n_decoder_layers": whole("n_layers"),
+    fields=wholes(vocab_size="vocab_size", d_model="d_model", n_heads="n_heads", n_decoder_layers="n_layers")
+    | GPT_NORM
+    | TIED
+    | {
         "d_ff": lambda c: c.int("expansion_ratio", 4) * c.int("d_model"),
         "n_ctx": whole("max_seq_len", 2048),
-        "norm_eps": number("layer_norm_epsilon", 1e-5),
         "position": _mpt_position,
         "attn_scale": lambda c: c.inside("attn_config").float("softmax_scale", None),
-        "tied": flag("tie_word_embeddings", True),
     },
     fixed={"norm_bias": False, "qkv_bias": False, "out_bias": False, "mlp_bias": False},
     requires={"no_bias": (True,), "logit_scale": (None,), "embedding_fraction": (1.0,)},
@@ -230,7 +222,7 @@ MPT = Family(
         "{stack}.norm": "norm_f",
         "head.unembed": "lm_head",
     }
-    | {f"{LAYER}.attn.{part}": Source("blocks.{i}.attn.Wqkv", fused=QKV, part=part) for part in QKV},
+    | fused(f"{LAYER}.attn", "blocks.{i}.attn.Wqkv"),
 )
 
 
@@ -241,7 +233,7 @@ def _falcon_kv_heads(c: Theirs) -> int:
 
 
 def _falcon_shares(c: Theirs) -> bool:
-    """Whether its parallel blocks have one norm."""
+    """True if attention and MLP of its parallel blocks share one norm."""
     if not _falcon_parallel(c):
         return False
     newer = c.bool("new_decoder_architecture", False)
@@ -256,27 +248,22 @@ FALCON = Family(
     model_type="falcon",
     title="Falcon",
     prefix="transformer.",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("hidden_size"),
-        "n_heads": whole("num_attention_heads"),
+    fields=SIZES
+    | biases("bias", "bias")
+    | GPT_NORM
+    | TIED
+    | {
         "n_kv_heads": _falcon_kv_heads,
-        "n_decoder_layers": whole("num_hidden_layers"),
         "d_ff": lambda c: c.int("ffn_hidden_size", None) or 4 * c.int("hidden_size"),
         "n_ctx": whole("max_position_embeddings", 2048),
-        "norm_eps": number("layer_norm_epsilon", 1e-5),
         "activation": activation("activation", "gelu"),
         "parallel": _falcon_parallel,
         "shared_norm": _falcon_shares,
-        "qkv_bias": flag("bias", False),
-        "out_bias": flag("bias", False),
-        "mlp_bias": flag("bias", False),
         "rotary_base": rotary_base(),
         "rotary_scaling": rotary_scaling,
-        "tied": flag("tie_word_embeddings", True),
     },
     fixed={"position": "rotary"},
-    requires={"alibi": (False,)},  # published kernels do not agree with each other on it
+    requires={"alibi": (False,)},  # published kernels disagree on it
     weights={
         "{stack}.embed.token": "word_embeddings",
         f"{LAYER}.attn_norm": ("h.{i}.input_layernorm", "h.{i}.ln_attn"),
@@ -287,27 +274,13 @@ FALCON = Family(
         "{stack}.norm": "ln_f",
         "head.unembed": "lm_head",
     }
-    | {
-        f"{LAYER}.attn.{part}": Source("h.{i}.self_attention.query_key_value", fused=QKV, part=part, per_head=True)
-        for part in QKV
-    },
+    | fused(f"{LAYER}.attn", "h.{i}.self_attention.query_key_value", per_head=True),
 )
-_FAIRSEQ_LAYER = {
-    f"{LAYER}.attn_norm": "layers.{i}.self_attn_layer_norm",
-    f"{LAYER}.attn.q": "layers.{i}.self_attn.q_proj",
-    f"{LAYER}.attn.k": "layers.{i}.self_attn.k_proj",
-    f"{LAYER}.attn.v": "layers.{i}.self_attn.v_proj",
-    f"{LAYER}.attn.o": "layers.{i}.self_attn.out_proj",
-    f"{LAYER}.mlp_norm": "layers.{i}.final_layer_norm",
-    f"{LAYER}.mlp.up": "layers.{i}.fc1",
-    f"{LAYER}.mlp.down": "layers.{i}.fc2",
-    "{stack}.embed.token": "embed_tokens",
-    "{stack}.norm": "layer_norm",
-}
+_FAIRSEQ_WEIGHTS = FAIRSEQ_LAYER | {"{stack}.embed.token": "embed_tokens", "{stack}.norm": "layer_norm"}
 
 
 def _scaled(width: str) -> Reader:
-    """√d_model, by which fairseq multiplies word vectors."""
+    """√d_model, fairseq's factor of word vectors."""
     return lambda c: math.sqrt(c.int(width)) if c.bool("scale_embedding", True) else 1.0
 
 
@@ -315,39 +288,31 @@ XGLM = Family(
     model_type="xglm",
     title="XGLM",
     prefix="model.",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("d_model"),
-        "n_heads": whole("attention_heads"),
-        "d_ff": whole("ffn_dim"),
-        "n_decoder_layers": whole("num_layers"),
-        "n_ctx": whole("max_position_embeddings"),
+    fields=wholes(
+        vocab_size="vocab_size",
+        d_model="d_model",
+        n_heads="attention_heads",
+        d_ff="ffn_dim",
+        n_decoder_layers="num_layers",
+        n_ctx="max_position_embeddings",
+    )
+    | TIED
+    | {
         "zero_sinusoid": whole("pad_token_id", 1),
         "activation": activation("activation_function", "gelu"),
         "embed_scale": _scaled("d_model"),
-        "tied": flag("tie_word_embeddings", True),
     },
     fixed={"position": "sinusoidal", "sinusoid_layout": "fairseq", "position_offset": 2},
     requires={"add_cross_attention": (False,)},
-    weights=_FAIRSEQ_LAYER | {"head.unembed": "lm_head"},
+    weights=_FAIRSEQ_WEIGHTS | {"head.unembed": "lm_head"},
 )
 BIOGPT = Family(
     model_type="biogpt",
     title="BioGPT",
     prefix="biogpt.",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("hidden_size"),
-        "n_heads": whole("num_attention_heads"),
-        "d_ff": whole("intermediate_size"),
-        "n_decoder_layers": whole("num_hidden_layers"),
-        "n_ctx": whole("max_position_embeddings"),
-        "activation": activation("hidden_act", "gelu"),
-        "embed_scale": _scaled("hidden_size"),
-        "tied": flag("tie_word_embeddings", True),
-    },
+    fields=SIZES | TIED | {"activation": activation("hidden_act", "gelu"), "embed_scale": _scaled("hidden_size")},
     fixed={"position_offset": 2, "position_counts": "seen"},
-    weights=_FAIRSEQ_LAYER | {"{stack}.embed.position": "embed_positions", "head.unembed": "output_projection"},
+    weights=_FAIRSEQ_WEIGHTS | {"{stack}.embed.position": "embed_positions", "head.unembed": "output_projection"},
 )
 _GPT1_ACTIVATIONS = {"relu": "relu", "silu": "silu", "gelu": "gelu_tanh", "swish": "silu"}
 
@@ -365,36 +330,22 @@ GPT1 = Family(
     model_type="openai-gpt",
     title="GPT",
     prefix="transformer.",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("n_embd"),
-        "n_heads": whole("n_head"),
-        "n_decoder_layers": whole("n_layer"),
-        "n_ctx": whole("n_positions"),
-        "d_ff": lambda c: 4 * c.int("n_embd"),
-        "norm_eps": number("layer_norm_epsilon", 1e-5),
-        "activation": _gpt1_activation,
-        "tied": flag("tie_word_embeddings", True),
-    },
+    fields=GPT_SIZES | GPT_NORM | TIED | {"d_ff": lambda c: 4 * c.int("n_embd"), "activation": _gpt1_activation},
     fixed={"norm_order": "post", "final_norm": False},
-    weights={row: source for row, source in GPT2.weights.items() if row != "{stack}.norm"}
+    weights=without(GPT2.weights, "{stack}.norm")
     | {"{stack}.embed.token": "tokens_embed", "{stack}.embed.position": "positions_embed"},
 )
 CTRL = Family(
     model_type="ctrl",
     title="CTRL",
     prefix="transformer.",
-    fields={
-        "vocab_size": whole("vocab_size"),
-        "d_model": whole("n_embd"),
-        "n_heads": whole("n_head"),
-        "n_decoder_layers": whole("n_layer"),
-        "n_ctx": whole("n_positions"),
+    fields=GPT_SIZES
+    | TIED
+    | {
         "d_ff": whole("dff"),
         "norm_eps": lambda _: 1e-6,  # a constant of the published code
         "final_norm_eps": number("layer_norm_epsilon", 1e-6),
         "embed_scale": lambda c: math.sqrt(c.int("n_embd")),
-        "tied": flag("tie_word_embeddings", True),
     },
     fixed={"position": "sinusoidal", "sinusoid_layout": "halves", "activation": "relu", "head_bias": True},
     weights={

@@ -1,6 +1,6 @@
-"""GGUF, the form of llama.cpp, as a checkpoint: header, names, layouts, vocabulary and packed numbers become a published family's.
+"""GGUF, llama.cpp's format: converts header, names, layouts, vocabulary and packed numbers to those of a published family.
 
-Nothing here imports the gguf package before a file of that form is opened: it takes longer than the rest of core.checkpoints.
+The gguf package is imported only when such a file is opened, because that takes longer than importing the rest of core.checkpoints.
 """
 
 from .parts import SUFFIX, is_gguf, models_in, parts_of, title_of

@@ -1,6 +1,6 @@
-"""The metadata and tensors that llama.cpp writes of each architecture, as the config.json and the tensor layout of the published family.
+"""Converts the metadata of llama.cpp's architectures to config.json, and their tensor layouts to those of the published families.
 
-Sources: convert_hf_to_gguf.py and the hparams of llama.cpp (MIT), whose changes are undone here, and the metadata of the format
+Sources: convert_hf_to_gguf.py and the hparams of llama.cpp (MIT), whose changes are reverted here, and the metadata of the format
 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 """
 
@@ -18,13 +18,13 @@ from torch import Tensor
 from ...errors import CheckpointError
 from ..family import Theirs, shown
 from .header import Header
-from .weights import Change
 
+Change = Callable[[Tensor], Tensor]  # of a tensor's layout, from llama.cpp's to that of the published family
 ROPE_FREQS = "rope_freqs.weight"
 
 
 class Metadata:
-    """The metadata of one model and the shapes of its tensors. Getters as Theirs has them, with the architecture before the key."""
+    """Metadata of a model and shapes of its tensors. Getters are those of Theirs, for keys below the architecture."""
 
     def __init__(
         self, header: Header, shapes: Mapping[builtins.str, tuple[builtins.int, ...]], factors: Tensor | None = None
@@ -33,7 +33,7 @@ class Metadata:
         self.where = header.name
         self.arch: str = self.all.str("general.architecture")
         self.shapes = shapes
-        self.factors = factors  # by which each rotary frequency is divided, where the file has them
+        self.factors = factors  # divisors of the rotary frequencies, if the file has them
 
     def __contains__(self, key: builtins.str) -> builtins.bool:
         return f"{self.arch}.{key}" in self.all
@@ -59,18 +59,18 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Architecture:
-    """One architecture of llama.cpp: the family that it is, and how to undo what the conversion did."""
+    """One architecture of llama.cpp: its family, and how to revert the conversion."""
 
     name: str  # general.architecture
     model_type: str
     config: Callable[[Metadata], dict[str, Any]]
-    # Of a tensor's name without the layer ("blk.attn_q.weight") -> the change of its layout, made from the metadata.
+    # Tensor's name without the layer ("blk.attn_q.weight") -> function from metadata to the change of its layout.
     changes: Mapping[str, Callable[[Metadata], Change]] = field(default_factory=dict)
-    every_norm: Change | None = None  # of each tensor whose name ends in norm.weight
+    every_norm: Change | None = None  # of tensors whose name ends in norm.weight
 
 
 def _shared(m: Metadata) -> dict[str, Any]:
-    """The numbers that every architecture states, under the names of the Llama line."""
+    """Values of every architecture, under Llama's keys."""
     if experts := m.int("expert_count", 0):
         raise m.refused("expert_count", experts, "a mixture of experts has no single MLP to show and is not supported")
     return {
@@ -93,10 +93,10 @@ def _llama_line(m: Metadata) -> dict[str, Any]:
     values = _shared(m)
     heads = values["num_attention_heads"]
     width = m.int("attention.key_length", values["hidden_size"] // heads)
-    if (of_values := m.int("attention.value_length", width)) != width:
+    if (d_v := m.int("attention.value_length", width)) != width:
         raise m.refused(
             "attention.value_length",
-            of_values,
+            d_v,
             f"queries and keys are {width} wide, and one width for all three is supported",
         )
     values |= {
@@ -106,17 +106,17 @@ def _llama_line(m: Metadata) -> dict[str, Any]:
         "rope_theta": m.float("rope.freq_base", 10_000.0),
         "tie_word_embeddings": not m.has("output.weight"),
     }
-    if (turned := m.int("rope.dimension_count", width)) != width:
-        values["partial_rotary_factor"] = turned / width
+    if (rotary := m.int("rope.dimension_count", width)) != width:
+        values["partial_rotary_factor"] = rotary / width
     if (scaling := _rope_scaling(m, values)) is not None:
         values["rope_scaling"] = scaling
     return values
 
 
 def _rope_scaling(m: Metadata, values: Mapping[str, Any]) -> dict[str, Any] | None:
-    """rope_scaling of config.json; None where positions are turned as they are."""
+    """rope_scaling of config.json; None without scaling."""
     kind = m.str("rope.scaling.type", "none")
-    old = m.float("rope.scale_linear", 1.0)  # before there were kinds
+    old = m.float("rope.scale_linear", 1.0)  # of files without rope.scaling.type
     if m.factors is not None:
         if kind not in ("none", "linear", "llama3") or (kind == "linear" and m.float("rope.scaling.factor", 1.0) != 1):
             raise m.refused("rope.scaling.type", kind, f"{ROPE_FREQS} is there as well, and only one can be meant")
@@ -134,21 +134,18 @@ def _rope_scaling(m: Metadata, values: Mapping[str, Any]) -> dict[str, Any] | No
         "original_max_position_embeddings": m.int("rope.scaling.original_context_length", 0)
         or values["max_position_embeddings"],
     }
-    for ours, theirs in {
-        "beta_fast": "rope.scaling.yarn_beta_fast",
-        "beta_slow": "rope.scaling.yarn_beta_slow",
-    }.items():
-        if theirs in m:
-            scaling[ours] = m.float(theirs)
+    for key in ("beta_fast", "beta_slow"):
+        if f"rope.scaling.yarn_{key}" in m:
+            scaling[key] = m.float(f"rope.scaling.yarn_{key}")
     if (more := m.float("rope.scaling.attn_factor", 1.0)) != 1:
         scaling["attention_factor"] = more * (0.1 * math.log(max(factor, 1.0)) + 1)
     return scaling
 
 
 def _llama3(m: Metadata, factors: Tensor, values: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Llama 3's scaling from what it divides each frequency by, which is all that the file keeps of its four numbers.
+    """Llama 3's scaling, reconstructed from the divisors of the frequencies, because the file does not contain its four settings.
 
-    Between the two bounds 1/factor_i is a straight line over 1/wavelength_i; its slope and where it begins are the numbers.
+    Between the two bounds 1/factor_i is linear in 1/wavelength_i; slope and intercept determine the settings.
     """
     width = values["head_dim"]
     if tuple(factors.shape) != (width // 2,) or not bool(((factors >= 1) & torch.isfinite(factors)).all()):
@@ -158,8 +155,10 @@ def _llama3(m: Metadata, factors: Tensor, values: Mapping[str, Any]) -> dict[str
     factor = factors.max().item()
     if factor == 1:
         return None
-    turns = values["rope_theta"] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width) / (2 * math.pi)  # a token
-    smooth = (1 / factors - 1 / factor) / (1 - 1 / factor)  # 0 where all is scaled, 1 where nothing is
+    turns = values["rope_theta"] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width) / (
+        2 * math.pi
+    )  # per token
+    smooth = (1 / factors - 1 / factor) / (1 - 1 / factor)  # 0: fully scaled, 1: not scaled
     between = (smooth > 1e-3) & (smooth < 1 - 1e-3)
     candidates = [(8192, 1.0, 4.0)]  # as published
     if int(between.sum()) >= 2:
@@ -193,7 +192,7 @@ def _llama(m: Metadata) -> dict[str, Any]:
 
 
 def _halves(heads: int) -> Change:
-    """llama.cpp turns neighbours of a head together, published code its two halves: rows [head, pair, two] -> [head, two, pair]."""
+    """Rows [head, pair, two] -> [head, two, pair]: llama.cpp rotates neighbouring features, published code the halves of a head."""
 
     def change(rows: Tensor) -> Tensor:
         return rows.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
@@ -213,7 +212,7 @@ LLAMA = Architecture(
     "llama",
     "llama",
     _llama,
-    # Of all that is converted, the Llama line alone has its rows laid out again for llama.cpp's rotary positions.
+    # Only this architecture has its rows permuted for llama.cpp's rotary positions.
     changes={
         "blk.attn_q.weight": _of_queries,
         "blk.attn_q.bias": _of_queries,
@@ -232,7 +231,7 @@ def _qwen3(m: Metadata) -> dict[str, Any]:
 
 
 def _gemma(m: Metadata, largest: int) -> dict[str, Any]:
-    """`largest`: the layers of the one size whose scores are scaled by the width of the model for each head, not by that of a head."""
+    """`largest`: number of layers of the one size that scales scores by d_model / n_heads instead of d_head."""
     values = _llama_line(m)
     scale = values["head_dim"]
     if values["num_hidden_layers"] == largest:
@@ -241,10 +240,10 @@ def _gemma(m: Metadata, largest: int) -> dict[str, Any]:
 
 
 def _gemma2(m: Metadata) -> dict[str, Any]:
-    # llama.cpp's value where the file does not say; 0 is none.
+    # llama.cpp's defaults; 0 means none.
     caps = {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
-    said = {key: m.float(key, default) or None for key, default in caps.items()}
-    return _gemma(m, 46) | said | {"architectures": ["Gemma2ForCausalLM"]}
+    stated = {key: m.float(key, default) or None for key, default in caps.items()}
+    return _gemma(m, 46) | stated | {"architectures": ["Gemma2ForCausalLM"]}
 
 
 def _gemma3(m: Metadata) -> dict[str, Any]:
@@ -314,14 +313,14 @@ def _bert(m: Metadata) -> dict[str, Any]:
         "layer_norm_eps": m.float("attention.layer_norm_epsilon"),
         "type_vocab_size": m.shapes.get("token_types.weight", (0,))[0],
         "hidden_act": "gelu",
-        # llama.cpp leaves a head out, and rows of the table that stand for padding.
+        # llama.cpp omits the head, and the padding rows of the position table.
         "max_position_embeddings": m.shapes.get("position_embd.weight", (m.int("context_length"),))[0],
         "architectures": ["BertModel"],
     }
 
 
 def _t5(m: Metadata) -> dict[str, Any]:
-    alone = m.arch == "t5encoder"
+    encoder_only = m.arch == "t5encoder"
     heads, width = _heads(m), m.int("attention.key_length")
     return {
         "d_model": m.int("embedding_length"),
@@ -329,7 +328,7 @@ def _t5(m: Metadata) -> dict[str, Any]:
         "d_ff": m.int("feed_forward_length"),
         "num_heads": heads,
         "num_layers": m.int("block_count"),
-        "num_decoder_layers": 0 if alone else m.int("decoder_block_count", 0) or m.int("block_count"),
+        "num_decoder_layers": 0 if encoder_only else m.int("decoder_block_count", 0) or m.int("block_count"),
         "n_positions": m.int("context_length"),
         "relative_attention_num_buckets": m.int("attention.relative_buckets_count"),
         "layer_norm_epsilon": m.float(
@@ -339,23 +338,23 @@ def _t5(m: Metadata) -> dict[str, Any]:
         "feed_forward_proj": "gated-gelu" if m.has("enc.blk.0.ffn_gate.weight") else "relu",
         "tie_word_embeddings": not m.has("output.weight"),
         "decoder_start_token_id": m.int("decoder_start_token_id", 0),
-        "architectures": ["T5EncoderModel" if alone else "T5ForConditionalGeneration"],
+        "architectures": ["T5EncoderModel" if encoder_only else "T5ForConditionalGeneration"],
     }
 
 
-def _turned_over(m: Metadata) -> Change:
-    """GPT-2's own files keep weights [in, out]."""
+def _transposed(m: Metadata) -> Change:
+    """Published GPT-2 files store weights as [in, out]."""
     return lambda weight: weight.t()
 
 
 def _by_head(m: Metadata) -> Change:
-    """Rows of all queries, all keys, all values -> those of each head together, as GPT-NeoX keeps them."""
+    """Rows grouped by q, k and v -> rows grouped by head, as in GPT-NeoX."""
     heads = _heads(m)
     return lambda rows: rows.unflatten(0, (3, heads, -1)).transpose(0, 1).flatten(0, 2)
 
 
-def _less_one(weight: Tensor) -> Tensor:
-    """Gemma's files keep a norm's distance from one, llama.cpp's the norm."""
+def _minus_one(weight: Tensor) -> Tensor:
+    """Published Gemma files store norm weights as an offset from one."""
     return weight - 1
 
 
@@ -366,10 +365,10 @@ ARCHITECTURES: dict[str, Architecture] = {
         LLAMA,
         Architecture("qwen2", "qwen2", _qwen2),
         Architecture("qwen3", "qwen3", _qwen3),
-        Architecture("gemma2", "gemma2", _gemma2, every_norm=_less_one),
-        Architecture("gemma3", "gemma3_text", _gemma3, every_norm=_less_one),
+        Architecture("gemma2", "gemma2", _gemma2, every_norm=_minus_one),
+        Architecture("gemma3", "gemma3_text", _gemma3, every_norm=_minus_one),
         Architecture("phi3", "phi3", _phi3),
-        Architecture("gpt2", "gpt2", _gpt2, {f"blk.{name}.weight": _turned_over for name in GPT2_WEIGHTS}),
+        Architecture("gpt2", "gpt2", _gpt2, {f"blk.{name}.weight": _transposed for name in GPT2_WEIGHTS}),
         Architecture(
             "gptneox", "gpt_neox", _gpt_neox, dict.fromkeys(("blk.attn_qkv.weight", "blk.attn_qkv.bias"), _by_head)
         ),

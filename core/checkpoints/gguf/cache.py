@@ -1,7 +1,7 @@
-"""Models out of GGUF files as folders with plain numbers, which every process of this machine maps: unpacked once, kept while there is room.
+"""Cache of unpacked GGUF models as folders of plain numbers, memory-mapped by every process of this machine.
 
-A folder is named by the digest of its file. It is written beside its place and renamed when it is whole, so that none is ever half
-there. Those used longest ago go first. Where nothing can be written, models work from memory.
+A folder is named by the digest of its file. It is written under a temporary name and renamed when it is complete. The least recently
+used folders are removed first. If nothing can be written, models are unpacked into memory.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import shutil
 import struct
@@ -28,27 +29,27 @@ from ..families import FAMILIES
 from ..files import BY_COLUMNS, SINGLE, Progress, Stored
 from ..loading import check_numbers, head_name
 
-if TYPE_CHECKING:  # which imports the gguf package
+if TYPE_CHECKING:  # imports the gguf package
     from .model import GgufModel
 
-PLACE = "HEADLIGHT_CACHE"  # names another folder; "off": none
-MOST_BYTES = 20 << 30  # of all models together
-SPARE = 1 << 30  # bytes of the disk that are left to others
-FORM = 3  # counts up when the same file would be unpacked otherwise
-PART = "part-"  # what is being written
-DIGESTS = "digests"  # files whose names are those of files that did not change, with their digest
-MOST_DIGESTS = 1000
-ABANDONED = 24 * 3600.0  # seconds after which what is being written was left by a process that ended
-SETTLED = 2.0  # seconds after which a file that changes has another time of its last change, on any file system
+PLACE = "HEADLIGHT_CACHE"  # environment variable: another folder, or "off"
+MAX_BYTES = 20 << 30  # total size of the cache
+SPARE_BYTES = 1 << 30  # free disk space to leave
+FORMAT_VERSION = 3  # increase when the same file would be unpacked differently
+PART = "part-"  # prefix of incomplete folders
+DIGESTS = "digests"  # folder of remembered digests, by a hash of the file's path and times
+MAX_DIGESTS = 1000
+ABANDONED_SECONDS = 24 * 3600.0  # seconds after which an incomplete folder is considered abandoned
+STABLE_SECONDS = 2.0  # coarsest resolution of modification times of any file system
 NOTES = "gguf.json"
-UNPACKED, READ = "{name} is unpacked, once", "{name} is read through"  # what progress is told
-AT_A_TIME = 1 << 22  # bytes of a file that its digest is computed over in one go
+UNPACKED, READ = "{name} is unpacked, once", "{name} is read through"  # labels of progress
+BLOCK_BYTES = 1 << 22  # read size for digests
 
 log = logging.getLogger("headlight")
 
 
 def place() -> Path | None:
-    """The folder of the cache; None where the operator wants none."""
+    """The folder of the cache; None if it is switched off."""
     named = os.environ.get(PLACE, "")
     if named == "off":
         return None
@@ -59,19 +60,19 @@ def place() -> Path | None:
 
 
 def digest_of(paths: Sequence[Path], progress: Progress = lambda *_: None) -> str:
-    """SHA-256 of a file, or of the digests of all parts of a split one. A file that did not change is read once."""
+    """SHA-256 of a file, or of the digests of all parts. An unchanged file is read only once."""
     digests = [_digest(path, progress) for path in paths]
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def find(digest: str) -> Path | None:
-    """The folder of an unpacked file, which counts as used now; None where there is none that is whole."""
+    """The folder of an unpacked file, marked as used now; None if there is no complete one."""
     base = place()
     if base is None:
         return None
-    folder = base / f"{digest}-{FORM}"
+    folder = base / f"{digest}-{FORMAT_VERSION}"
     try:
-        with safe_open(folder / SINGLE, framework="pt"):  # whole, as its header says
+        with safe_open(folder / SINGLE, framework="pt"):  # complete according to its header
             pass
         os.utime(folder)
     except (OSError, SafetensorError):
@@ -80,10 +81,9 @@ def find(digest: str) -> Path | None:
 
 
 def keep(digest: str, model: GgufModel, progress: Progress = lambda *_: None) -> Path | None:
-    """The folder of a model, unpacked into the cache; None where there is no room or nothing can be written.
+    """Unpack a model into the cache and return its folder; None if there is no room or nothing can be written.
 
-    `progress` is told how many of its unpacked bytes are written.
-    Raises CheckpointError for a tensor with numbers that are not finite.
+    `progress` reports the unpacked bytes written. Raises CheckpointError for numbers that are not finite.
     """
     base = place()
     if base is None:
@@ -99,11 +99,11 @@ def keep(digest: str, model: GgufModel, progress: Progress = lambda *_: None) ->
             return None
         part = Path(tempfile.mkdtemp(prefix=PART, dir=base))
         _write(part, model, progress)
-        folder = base / f"{digest}-{FORM}"
+        folder = base / f"{digest}-{FORMAT_VERSION}"
         try:
             os.rename(part, folder)
         except OSError:
-            if find(digest) is None:  # what lies there is not whole
+            if find(digest) is None:  # the existing folder is incomplete
                 shutil.rmtree(folder, ignore_errors=True)
                 os.rename(part, folder)
         return find(digest)
@@ -116,23 +116,20 @@ def keep(digest: str, model: GgufModel, progress: Progress = lambda *_: None) ->
 
 
 def stored_bytes(stored: Stored) -> int:
-    n = 4
-    for d in stored.shape:
-        n *= d
-    return n
+    return 4 * math.prod(stored.shape)
 
 
 def notes(folder: Path) -> dict[str, str]:
-    """The sentence about a vocabulary that is not read, which no file of a published model has a place for."""
+    """Our own notes on a model, such as why its vocabulary is not supported."""
     try:
-        said = json.loads((folder / NOTES).read_text("utf-8"))
+        values = json.loads((folder / NOTES).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return {k: v for k, v in said.items() if isinstance(v, str)} if isinstance(said, dict) else {}
+    return {k: v for k, v in values.items() if isinstance(v, str)} if isinstance(values, dict) else {}
 
 
 def _write(folder: Path, model: GgufModel, progress: Progress) -> None:
-    """The files of a model: those of its published family, and notes."""
+    """Write the files of the published family, and notes."""
     texts = {
         "config.json": json.dumps(model.config, indent=1),
         "generation_config.json": json.dumps(model.generation, indent=1),
@@ -148,11 +145,11 @@ def _write(folder: Path, model: GgufModel, progress: Progress) -> None:
 
 
 def _write_tensors(path: Path, model: GgufModel, progress: Progress) -> None:
-    """A safetensors file with one tensor in memory at a time, which the package's own writer cannot do.
+    """Write a safetensors file with one tensor in memory at a time, unlike the package's own writer.
 
-    The form: https://github.com/huggingface/safetensors#format.
+    Format: https://github.com/huggingface/safetensors#format.
     """
-    # As a CPU wants it: to turn the largest tensor round at each start takes a third of it, and memory of each process.
+    # The head is stored by columns, as a CPU needs it; transposing it would take a third of each start, and memory in each process.
     head = head_name(FAMILIES[str(model.config["model_type"])], model.tensors)
     entries: dict[str, object] = {"__metadata__": {"format": "pt", BY_COLUMNS: head or ""}}
     at = 0
@@ -176,24 +173,24 @@ def _write_tensors(path: Path, model: GgufModel, progress: Progress) -> None:
 
 
 def _room(base: Path, needed: int) -> bool:
-    """Whether a model of so many bytes can be kept, after the oldest ones went where it takes their room."""
+    """True if a model of this size fits. Removes the least recently used ones if necessary."""
     now = time.time()
     kept: list[tuple[float, int, Path]] = []
     for folder in base.iterdir():
         try:
             used = folder.stat().st_mtime
             size = sum(path.stat().st_size for path in folder.iterdir())
-        except OSError:  # another process took it away, or it is none of ours
+        except OSError:  # removed by another process, or not ours
             continue
         if folder.name.startswith(PART):
-            if now - used > ABANDONED:
+            if now - used > ABANDONED_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
         elif folder.name != DIGESTS:
             kept.append((used, size, folder))
     kept.sort(reverse=True)
     total = sum(size for _, size, _ in kept)
-    while needed <= MOST_BYTES:
-        if total + needed <= MOST_BYTES and shutil.disk_usage(base).free >= needed + SPARE:
+    while needed <= MAX_BYTES:
+        if total + needed <= MAX_BYTES and shutil.disk_usage(base).free >= needed + SPARE_BYTES:
             return True
         if not kept:
             return False
@@ -204,7 +201,7 @@ def _room(base: Path, needed: int) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """Out of the way at once, so that no process finds half of it. Those that have it mapped keep what they have."""
+    """Rename first, so that no process finds an incomplete folder. Existing memory maps stay valid."""
     gone = folder.with_name(f"{PART}{os.getpid()}-{folder.name}")
     try:
         os.rename(folder, gone)
@@ -214,28 +211,31 @@ def _remove(folder: Path) -> None:
 
 
 def _digest(path: Path, progress: Progress) -> str:
-    """SHA-256 of a file, remembered under all that changes with it: its place on the disk, size and times."""
+    """SHA-256 of a file, remembered by its path, inode, size and times."""
     try:
         stat = path.stat()
         known = _remembered(path, stat)
-        if known is not None:
-            try:
-                text = known.read_text("ascii")
-                if len(text) == 64 and set(text) <= set("0123456789abcdef"):
-                    return text
-            except (OSError, ValueError):
-                pass
+        if known is not None and (digest := _recall(known)) is not None:
+            return digest
         digest = _sha256(path, stat.st_size, progress)
     except OSError as error:
         raise CheckpointError(f"{path.name} cannot be read: {error.strerror or 'not a file'}.") from error
-    settled = time.time() - max(stat.st_mtime, stat.st_ctime) > SETTLED
+    settled = time.time() - max(stat.st_mtime, stat.st_ctime) > STABLE_SECONDS
     if known is not None and settled:
         _remember(known, digest)
     return digest
 
 
+def _recall(known: Path) -> str | None:
+    try:
+        text = known.read_text("ascii")
+    except (OSError, ValueError):
+        return None
+    return text if len(text) == 64 and set(text) <= set("0123456789abcdef") else None
+
+
 def _sha256(path: Path, size: int, progress: Progress) -> str:
-    digest, part = hashlib.sha256(), memoryview(bytearray(AT_A_TIME))
+    digest, part = hashlib.sha256(), memoryview(bytearray(BLOCK_BYTES))
     done = 0
     with path.open("rb", buffering=0) as file:
         while n := file.readinto(part):
@@ -254,11 +254,11 @@ def _remembered(path: Path, stat: os.stat_result) -> Path | None:
 
 
 def _remember(known: Path, digest: str) -> None:
-    """Where nothing can be written, the file is read again next time."""
+    """Store a digest. If nothing can be written, the file is read again next time."""
     try:
         known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         others = sorted(known.parent.iterdir(), key=lambda path: path.stat().st_mtime)
-        for old in others[: max(0, len(others) + 1 - MOST_DIGESTS)]:
+        for old in others[: max(0, len(others) + 1 - MAX_DIGESTS)]:
             old.unlink(missing_ok=True)
         part = known.with_name(f"{known.name}.{os.getpid()}")
         part.write_text(digest, "ascii")

@@ -1,8 +1,8 @@
-"""The header of a GGUF file, read and held against the file's own size before anything is allocated or the gguf package sees it.
+"""Reads the header of a GGUF file, and validates it against the file's size before anything is allocated.
 
-The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A file comes from strangers, and the package's reader
-believes every number in it: a list that claims 2^63 entries is walked, dimensions are multiplied modulo 2^64. The
-package reads without surprise whatever passes here.
+Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Files are untrusted, and the gguf package's reader trusts every
+number in them: it iterates over a list that claims 2^63 entries, and multiplies dimensions modulo 2^64. Headers that pass the checks
+here are safe for the package.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ..family import shown
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MOST_KEYS = 1 << 16
-MOST_TENSORS = 1 << 17
-MOST_STRINGS = 1 << 21  # of all lists together: the largest vocabularies with their merges have 800,000
-LONGEST_KEY = 65_535  # bytes, as the format says
-LONGEST_NAME = 64  # bytes of a tensor's name, as the format says
-LONGEST_STRING = 1 << 26  # bytes: a chat template or a whole tokenizer.json
-LONGEST_LIST = 1 << 27  # bytes of a list of numbers
-MOST_DIMS = 4
+MAX_KEYS = 1 << 16
+MAX_TENSORS = 1 << 17
+MAX_STRINGS = 1 << 21  # in all lists; the largest vocabularies with their merges have 800,000
+MAX_KEY_BYTES = 65_535  # of the format
+MAX_NAME_BYTES = 64  # of a tensor's name, by the format
+MAX_STRING_BYTES = 1 << 26  # of a chat template or a whole tokenizer.json
+MAX_LIST_BYTES = 1 << 27  # of a list of numbers
+MAX_DIMS = 4
 KEY_OF_ALIGNMENT, ALIGNMENT, ALIGNMENTS = "general.alignment", 32, (8, 1 << 16)
-SMALLEST_KEY = 8 + 4 + 1  # bytes that each entry takes at least
-SMALLEST_TENSOR = 8 + 4 + 8 + 4 + 8
+MIN_KEY_BYTES = 8 + 4 + 1  # least size of an entry
+MIN_TENSOR_BYTES = 8 + 4 + 8 + 4 + 8
 
 STRING, ARRAY = 8, 9
-# Type number -> how numpy spells it.
+# Type number -> numpy's name of it.
 NUMBERS = {
     0: "<u1",
     1: "<i1",
@@ -52,33 +52,29 @@ NUMBERS = {
     12: "<f8",
 }
 U32, U64 = Struct("<I"), Struct("<Q")
-RESERVED = (
-    "GGUF.version",
-    "GGUF.tensor_count",
-    "GGUF.kv_count",
-)  # the package's reader keeps its own numbers under these
+RESERVED = ("GGUF.version", "GGUF.tensor_count", "GGUF.kv_count")  # keys that the package's reader adds
 AGAIN = "Download the file again."
 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """One tensor as the header describes it, with the place of its bytes in the file."""
+    """One tensor in the header, and the position of its bytes in the file."""
 
     name: str
-    shape: tuple[int, ...]  # rows first, as torch has it; the file lists the shortest stride first
-    type: int  # the number of its type in ggml
-    start: int  # bytes from the beginning of the file
+    shape: tuple[int, ...]  # as in torch; the file lists dimensions in reverse
+    type: int  # ggml's type number
+    start: int  # offset in the file, in bytes
     n_bytes: int
 
 
 @dataclass(frozen=True)
 class Header:
-    """All that a file says before its numbers begin."""
+    """Metadata and tensor descriptions of a file."""
 
     path: Path
     values: dict[str, Any]  # metadata: numbers, texts, and lists of them
     tensors: tuple[TensorInfo, ...]
-    list_ends: dict[int, int]  # where each list of the metadata begins and ends, in bytes
+    list_ends: dict[int, int]  # start -> end of each list in the metadata, in bytes
     alignment: int
 
     @property
@@ -87,7 +83,7 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """The header of a GGUF file. Raises CheckpointError with a sentence that says where it lies, whatever the bytes are."""
+    """The header of a GGUF file. Raises CheckpointError with the position of an error, for any bytes."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -111,19 +107,19 @@ def _check_magic(name: str, start: bytes) -> None:
 
 
 class _Walk:
-    """A place in the bytes of a file that moves on as they are read, and never beyond their end."""
+    """A cursor in the bytes of a file that never moves beyond their end."""
 
     def __init__(self, path: Path, data: mmap.mmap):
         self.path, self.name, self.data, self.size = path, path.name, data, len(data)
         self.at = 0
-        self.strings_left = MOST_STRINGS
+        self.strings_left = MAX_STRINGS
         self.list_ends: dict[int, int] = {}
 
     def wrong(self, what: str) -> CheckpointError:
         return CheckpointError(f"{self.name}: {what} {AGAIN}")
 
     def take(self, n_bytes: int, what: str) -> int:
-        """The place where the next bytes begin, which are then passed."""
+        """Position of the next bytes; advances the cursor."""
         start = self.at
         if n_bytes > self.size - start:
             raise self.wrong(
@@ -138,7 +134,7 @@ class _Walk:
     def u64(self, what: str) -> int:
         return U64.unpack_from(self.data, self.take(8, what))[0]
 
-    def string(self, what: str, longest: int = LONGEST_STRING) -> str:
+    def string(self, what: str, longest: int = MAX_STRING_BYTES) -> str:
         length = self.u64(f"the length of {what}")
         if length > longest:
             raise self.wrong(f"{what} claims {length:,} bytes, and at most {longest:,} are read.")
@@ -163,8 +159,8 @@ class _Walk:
                 + ("Convert the model again with a newer llama.cpp." if version < 2 else "Choose an older file of it.")
             )
         n_tensors, n_keys = self.u64("the number of tensors"), self.u64("the number of keys")
-        self.check_count("tensors", n_tensors, MOST_TENSORS, SMALLEST_TENSOR)
-        self.check_count("keys", n_keys, MOST_KEYS, SMALLEST_KEY)
+        self.check_count("tensors", n_tensors, MAX_TENSORS, MIN_TENSOR_BYTES)
+        self.check_count("keys", n_keys, MAX_KEYS, MIN_KEY_BYTES)
         values = self.metadata(n_keys)
         alignment = self.alignment(values)
         infos = [self.info() for _ in range(n_tensors)]
@@ -183,7 +179,7 @@ class _Walk:
     def metadata(self, n_keys: int) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for number in range(n_keys):
-            key = self.string(f"key {number + 1} of the metadata", LONGEST_KEY)
+            key = self.string(f"key {number + 1} of the metadata", MAX_KEY_BYTES)
             if key in values or key in RESERVED:
                 raise self.wrong(f"the metadata have {shown(key)} twice.")
             kind = self.u32(f"the type of {shown(key)}")
@@ -198,21 +194,21 @@ class _Walk:
         if kind == ARRAY:
             return self.list(key)
         number = self.numbers(kind, 1, key)[0]
-        # 1e-05 is kept as the float32 next to it; the shortest number that is that float32 is the one that was meant.
+        # 1e-05 is stored as the nearest float32; the shortest decimal of that float32 is the intended number.
         return float(str(np.float32(number))) if NUMBERS[kind] == "<f4" else number
 
     def numbers(self, kind: int, count: int, key: str) -> builtins.list[Any]:
         if kind not in NUMBERS:
             raise self.wrong(f"{key} has the type {kind}, which the format does not know.")
-        spelt = np.dtype(NUMBERS[kind])
-        n_bytes = count * spelt.itemsize
-        if n_bytes > LONGEST_LIST:
-            raise self.wrong(f"{key} claims {count:,} numbers, and at most {LONGEST_LIST:,} bytes of them are read.")
+        dtype = np.dtype(NUMBERS[kind])
+        n_bytes = count * dtype.itemsize
+        if n_bytes > MAX_LIST_BYTES:
+            raise self.wrong(f"{key} claims {count:,} numbers, and at most {MAX_LIST_BYTES:,} bytes of them are read.")
         start = self.take(n_bytes, key)
         raw = self.data[start : start + n_bytes]
         if kind == 7:
             return [byte != 0 for byte in raw]
-        return np.frombuffer(raw, spelt).tolist()
+        return np.frombuffer(raw, dtype).tolist()
 
     def list(self, key: str) -> builtins.list[Any]:
         start = self.at
@@ -224,7 +220,7 @@ class _Walk:
         else:
             if count > self.strings_left:
                 raise self.wrong(
-                    f"{key} claims {count:,} texts, and at most {MOST_STRINGS:,} of them are read in a whole file."
+                    f"{key} claims {count:,} texts, and at most {MAX_STRINGS:,} of them are read in a whole file."
                 )
             if count * 8 > self.size - self.at:
                 raise self.wrong(f"{key} claims {count:,} texts, which take more bytes than there are after it.")
@@ -236,16 +232,16 @@ class _Walk:
     def alignment(self, values: dict[str, Any]) -> int:
         value = values.get(KEY_OF_ALIGNMENT, ALIGNMENT)
         low, high = ALIGNMENTS
-        if not low <= value <= high or value & (value - 1):  # the second: no power of two
+        if not low <= value <= high or value & (value - 1):  # not a power of two
             raise self.wrong(f"{KEY_OF_ALIGNMENT} is {value}, but it must be a power of two from {low} to {high:,}.")
         return value
 
     def info(self) -> tuple[str, tuple[int, ...], int, int]:
-        name = self.string("the name of a tensor", LONGEST_NAME)
+        name = self.string("the name of a tensor", MAX_NAME_BYTES)
         what = f"the tensor {shown(name)}"
         n_dims = self.u32(f"the number of dimensions of {what}")
-        if not 1 <= n_dims <= MOST_DIMS:
-            raise self.wrong(f"{what} has {n_dims:,} dimensions, but it must have 1 to {MOST_DIMS}.")
+        if not 1 <= n_dims <= MAX_DIMS:
+            raise self.wrong(f"{what} has {n_dims:,} dimensions, but it must have 1 to {MAX_DIMS}.")
         dims = tuple(self.u64(f"a dimension of {what}") for _ in range(n_dims))
         if 0 in dims:
             raise self.wrong(f"{what} has the dimensions {list(dims)}, and one of them is 0.")
@@ -254,7 +250,7 @@ class _Walk:
     def placed(
         self, infos: builtins.list[tuple[str, tuple[int, ...], int, int]], data_start: int, alignment: int
     ) -> Iterator[TensorInfo]:
-        """Each tensor with its bytes: all inside the file, none of them shared."""
+        """Each tensor with the position of its bytes. Raises for bytes outside of the file or shared by two tensors."""
         seen: set[str] = set()
         spans: list[tuple[int, int, str]] = []
         for name, dims, kind, offset in infos:
@@ -265,7 +261,7 @@ class _Walk:
             block, block_bytes = _block(self.name, name, kind)
             if dims[0] % block:
                 raise self.wrong(f"{what} has rows of {dims[0]:,} numbers, but its type packs {block} together.")
-            n_bytes = math.prod(dims) // block * block_bytes  # whole numbers of any size: nothing wraps round
+            n_bytes = math.prod(dims) // block * block_bytes  # Python integers do not overflow
             if offset % alignment:
                 raise self.wrong(f"{what} begins at {offset:,}, which is not a multiple of the alignment, {alignment}.")
             start = data_start + offset
@@ -283,7 +279,7 @@ class _Walk:
 
 
 def _block(file: str, name: str, kind: int) -> tuple[int, int]:
-    """Numbers in a block of a type, and its bytes. Raises CheckpointError naming a type that the gguf package does not know."""
+    """(numbers, bytes) of a block of a type. Raises CheckpointError for a type unknown to the gguf package."""
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
     try:

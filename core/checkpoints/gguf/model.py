@@ -1,4 +1,4 @@
-"""A model out of GGUF files, in the terms of its published family: config.json, tensors by name, tokenizer, chat template."""
+"""Reads a model from GGUF files as its published family: config.json, tensors by name, tokenizer and chat template."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from ..files import Stored
 from ..loading import MOST_LAYERS
 from .architectures import ARCHITECTURES, ROPE_FREQS, Architecture, Metadata
 from .header import Header, read_header
-from .names import their_modules, without_layer
+from .names import published_modules, without_layer
 from .tokenizer import Vocabulary, tokenizer_of
 from .weights import Packed, readers
 
-# Tokens that end a turn of a chat; a file may name another one as its end (llama.cpp knows them by these texts as well).
+# Tokens that end a chat turn, recognised by their text as in llama.cpp, because a file may name another end token.
 TURN_ENDS = ("<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<|eom_id|>")
 
 
 @dataclass(frozen=True)
 class GgufModel:
-    """The content of the files of its published family. `tensors` are unpacked one by one when they are read."""
+    """Content of a model. `tensors` are unpacked one by one when they are read."""
 
     name: str  # of its first file
     config: dict[str, Any]
     generation: dict[str, Any]
     tensors: Mapping[str, Stored]
     tokenizer: Tokenizer | None
-    no_tokenizer: str  # why there is none
+    no_tokenizer: str  # reason if there is none
     chat_template: ChatTemplate | None
-    title: str = ""  # as its author calls it
+    title: str = ""  # in the metadata
     licence: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of a model and their meaning, without its vocabulary."""
+    """Config and tensors of a model, without its vocabulary."""
 
     header: Header  # of the first file, which has the metadata
     config: dict[str, Any]
@@ -52,13 +52,12 @@ class Numbers:
 
 
 def read_model(paths: Sequence[Path]) -> GgufModel:
-    """The model in one GGUF file, or in all parts of a split one in their order. Nothing is unpacked yet.
+    """The model in one GGUF file, or in all parts of a split one, in order. Nothing is unpacked.
 
-    Raises CheckpointError with a sentence for a damaged header, an architecture or a type that is not known, and a vocabulary that
-    does not fit.
+    Raises CheckpointError for a damaged header, an unknown architecture or type, and an invalid vocabulary.
     """
     numbers = numbers_of(paths)
-    first, said = numbers.header, Theirs(numbers.header.values, numbers.header.name)
+    first, metadata = numbers.header, Theirs(numbers.header.values, numbers.header.name)
     vocabulary = Vocabulary(first, numbers.n_rows)
     tokenizer, no_tokenizer = tokenizer_of(first, numbers.n_rows)
     ids = _special(vocabulary)
@@ -69,39 +68,40 @@ def read_model(paths: Sequence[Path]) -> GgufModel:
         tensors=numbers.tensors,
         tokenizer=tokenizer,
         no_tokenizer=no_tokenizer,
-        chat_template=_chat_template(said.str("tokenizer.chat_template", ""), vocabulary),
-        title=said.str("general.name", ""),
-        licence=said.str("general.license", ""),
+        chat_template=_chat_template(metadata.str("tokenizer.chat_template", ""), vocabulary),
+        title=metadata.str("general.name", ""),
+        licence=metadata.str("general.license", ""),
     )
 
 
 def numbers_of(paths: Sequence[Path]) -> Numbers:
-    """The config and the tensors of a model in one GGUF file or several. Raises as read_model(); the vocabulary is not looked at."""
+    """Config and tensors of a model in one or several GGUF files. Raises as read_model(), but ignores the vocabulary."""
     headers = [read_header(path) for path in paths]
     check_parts(headers)
     first = headers[0]
     architecture = architecture_of(first)
     packed, tensors = Packed(), {}
     shapes = {info.name: info.shape for header in headers for info in header.tensors}
-    found: dict[str, tuple[str, Any]] = {}
-    for header, reader in zip(headers, readers(headers), strict=True):
-        for tensor in reader.tensors:
-            found[tensor.name] = (header.name, tensor)
-    m = Metadata(first, shapes, _factors(packed, found))
+    stored = {
+        tensor.name: (header.name, tensor)
+        for header, reader in zip(headers, readers(headers), strict=True)
+        for tensor in reader.tensors
+    }
+    m = Metadata(first, shapes, _factors(packed, stored))
     check_layers(m)
     config = {"model_type": architecture.model_type, **architecture.config(m)}
     family = FAMILIES[architecture.model_type]
-    modules = their_modules(architecture.name, family, max(m.int("block_count"), m.int("decoder_block_count", 0)))
-    for name, (file, tensor) in found.items():
+    modules = published_modules(architecture.name, family, max(m.int("block_count"), m.int("decoder_block_count", 0)))
+    for name, (file, tensor) in stored.items():
         module, dot, leaf = name.rpartition(".")
-        theirs = f"{modules[module]}{dot}{leaf}" if module in modules else name
-        tensors[theirs] = packed.add(theirs, file, tensor, _change(architecture, m, name))
+        published = f"{modules[module]}{dot}{leaf}" if module in modules else name
+        tensors[published] = packed.add(published, file, tensor, _change(architecture, m, name))
     return Numbers(first, config, tensors, shapes.get("token_embd.weight", (0,))[0])
 
 
 def check_parts(headers: Sequence[Header]) -> None:
-    """Raises CheckpointError where files that are called parts of one model are not the parts of one: each says which it is, and
-    the first how many tensors there are in all (llama.cpp's gguf-split)."""
+    """Raises CheckpointError if files are not the parts of one model. Each part states its number, and the first the total number of
+    tensors (llama.cpp's gguf-split)."""
     total, holders = len(headers), {}
     parts = Theirs(headers[0].values, headers[0].name).int("split.count", total)
     if total == 1 and parts > 1:
@@ -110,10 +110,8 @@ def check_parts(headers: Sequence[Header]) -> None:
             f"model-00001-of-{parts:05}.gguf."
         )
     for number, header in enumerate(headers):
-        said = Theirs(header.values, header.name)
-        claims = {"split.count": total, "split.no": number}
-        for key, wanted in claims.items():
-            if (value := said.int(key, wanted)) != wanted:
+        for key, wanted in {"split.count": total, "split.no": number}.items():
+            if (value := Theirs(header.values, header.name).int(key, wanted)) != wanted:
                 raise CheckpointError(
                     f"{header.name} is called part {number + 1} of {total}, but its {key} is {value}, where {wanted} belongs: it is part of "
                     "another model, or was renamed. Download all parts again into a folder of their own."
@@ -138,15 +136,15 @@ def check_parts(headers: Sequence[Header]) -> None:
 
 
 def _chat_template(text: str, vocabulary: Vocabulary) -> ChatTemplate | None:
-    """The template with the special tokens that it may name; their roles are named as tokenizer_config.json names them."""
+    """The template with the special tokens that it may use, under the keys of tokenizer_config.json."""
     roles = {"bos": "bos_token", "eos": "eos_token", "unknown": "unk_token", "padding": "pad_token"}
-    ids = {theirs: vocabulary.id(role) for role, theirs in roles.items()}
-    tokens = tuple(sorted((role, vocabulary.tokens[i]) for role, i in ids.items() if i is not None))
+    ids = {key: vocabulary.id(role) for role, key in roles.items()}
+    tokens = tuple(sorted((key, vocabulary.tokens[i]) for key, i in ids.items() if i is not None))
     return ChatTemplate(text, tokens) if text else None
 
 
 def architecture_of(header: Header) -> Architecture:
-    """Raises CheckpointError by name for one that is not known."""
+    """Raises CheckpointError for an unknown architecture."""
     name = header.values.get("general.architecture")
     if not isinstance(name, str):
         raise CheckpointError(f"{header.name} does not say which architecture it holds (general.architecture).")
@@ -161,7 +159,7 @@ def architecture_of(header: Header) -> Architecture:
 
 
 def check_layers(m: Metadata) -> None:
-    """Each layer has tensors, and names are made for each."""
+    """Raises CheckpointError for more layers than tensors, before names are created for each layer."""
     n_layers = m.int("block_count") + m.int("decoder_block_count", 0)
     if n_layers > min(MOST_LAYERS, len(m.shapes)):
         raise CheckpointError(
@@ -170,11 +168,11 @@ def check_layers(m: Metadata) -> None:
         )
 
 
-def _factors(packed: Packed, found: dict[str, tuple[str, Any]]) -> Tensor | None:
-    """The divisors of the rotary frequencies, where a file has them. They are part of the config, and no tensor of the model."""
-    if ROPE_FREQS not in found:
+def _factors(packed: Packed, stored: dict[str, tuple[str, Any]]) -> Tensor | None:
+    """Remove and read the divisors of the rotary frequencies, which become part of the config; None if there are none."""
+    if ROPE_FREQS not in stored:
         return None
-    file, tensor = found.pop(ROPE_FREQS)
+    file, tensor = stored.pop(ROPE_FREQS)
     packed.add(ROPE_FREQS, file, tensor, None)
     return packed.get_tensor(ROPE_FREQS)
 
@@ -187,7 +185,7 @@ def _change(architecture: Architecture, m: Metadata, name: str) -> Any:
 
 
 def _special(vocabulary: Vocabulary) -> dict[str, Any]:
-    """The ids of tokens that have a role, as config.json and generation_config.json state them."""
+    """Ids of special tokens, under the keys of config.json and generation_config.json."""
     ends = [vocabulary.id(role) for role in ("eos", "eot", "eom")]
     ends += [vocabulary.ids.get(text) for text in TURN_ENDS]
     whole = list(dict.fromkeys(i for i in ends if i is not None))

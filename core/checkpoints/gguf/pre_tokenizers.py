@@ -1,7 +1,7 @@
-"""How byte-level vocabularies cut a text before they look words up: the pre-tokenizers that GGUF files name.
+"""Pre-tokenizers of byte-level vocabularies, by the names in GGUF files.
 
-A name stands for the rules of a published tokenizer.json, which the file does not hold. Rules that nearly fit give other ids without
-a word, so a name that is not in this table is refused.
+A name refers to the rules of a published tokenizer.json, which the file does not contain. Similar rules would silently return other
+ids, so unknown names are rejected.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _GPT4O = _CASED % (f"{_CONTRACTED}?", f"{_CONTRACTED}?", "{1,3}")
 
 @dataclass(frozen=True)
 class Rules:
-    """The meaning of a name."""
+    """Rules of a pre-tokenizer."""
 
     steps: Callable[[], list[pre_tokenizers.PreTokenizer]]
-    whole_words: bool = False  # a word that the vocabulary holds is never divided (ignore_merges)
-    opens: bool = False  # a text begins with BOS where the file does not say
-    composed: bool = False  # characters are put together first (NFC)
+    whole_words: bool = False  # words in the vocabulary are never split (ignore_merges)
+    opens: bool = False  # by default a text begins with BOS
+    composed: bool = False  # characters are composed first (NFC)
 
     def pre_tokenizer(self) -> pre_tokenizers.PreTokenizer:
         return pre_tokenizers.Sequence(self.steps())

@@ -1,4 +1,4 @@
-"""A tokenizer from the metadata of a GGUF file: the vocabulary is there, its rules are known by name."""
+"""Builds a tokenizer from the metadata of a GGUF file, which contains the vocabulary and names its rules."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ import builtins
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from ...errors import CheckpointError
 from ...model.text import is_tokenizer_fault
+from ..added_tokens import bert_tokenizer, surround, surround_bert
 from ..family import Theirs, shown
+from ..sentencepiece_file import MAX_PIECE_LENGTH, SPACE, decode_spaces
 from .header import Header
 from .pre_tokenizers import RULES, Rules
 
-UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 2, 3, 4, 5, 6  # of tokenizer.ggml.token_type; 1 is a plain piece
-SPACE = "▁"
-LONGEST_PIECE = 512  # letters; no published piece that is merged comes near, and each letter is a place to cut it
+UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 2, 3, 4, 5, 6  # tokenizer.ggml.token_type; 1 is a normal piece
 NO_TEXT = "so it reads token numbers only: ids=[...]."
 
 
 class NotRead(Exception):
-    """Why a vocabulary is not read, in a sentence: the model opens without one."""
+    """The vocabulary is not supported; the model opens without one."""
 
 
 class Vocabulary:
-    """The tokens of a file and what it says of them. Raises CheckpointError where it contradicts itself."""
+    """Tokens of a file and their metadata. Raises CheckpointError if they are inconsistent."""
 
     def __init__(self, header: Header, n_rows: int):
         self.where = header.name
-        self.said = Theirs(
+        self.metadata = Theirs(
             {k.removeprefix("tokenizer.ggml."): v for k, v in header.values.items() if k.startswith("tokenizer.ggml.")},
             f"{header.name}: tokenizer.ggml",
         )
         self.arch = header.values.get("general.architecture")
-        tokens = list(self.said.strings("tokens"))
+        tokens = list(self.metadata.strings("tokens"))
         if len(tokens) > n_rows:
             raise CheckpointError(
                 f"{header.name} has {len(tokens):,} tokens, but token_embd.weight has rows for {n_rows:,} of them."
@@ -48,13 +48,13 @@ class Vocabulary:
         self.types: list[Any] = self.list("token_type", int)
 
     def list(self, key: str, kind: type) -> builtins.list[Any]:
-        """A list with an entry for each token; empty where the file has none."""
-        values = self.said.any(key, [])
+        """A list with one entry per token; empty if the file has none."""
+        values = self.metadata.any(key, [])
         if not isinstance(values, list) or (values and not isinstance(values[0], kind)):
-            raise CheckpointError(f"{self.said.where}.{key} is {shown(values)}, but it must be a list of numbers.")
+            raise CheckpointError(f"{self.metadata.where}.{key} is {shown(values)}, but it must be a list of numbers.")
         if values and len(values) != len(self.tokens):
             raise CheckpointError(
-                f"{self.said.where}.{key} has {len(values):,} entries, but there are {len(self.tokens):,} tokens."
+                f"{self.metadata.where}.{key} has {len(values):,} entries, but there are {len(self.tokens):,} tokens."
             )
         return values
 
@@ -62,22 +62,22 @@ class Vocabulary:
         return [i for i, kind in enumerate(self.types) if kind in types]
 
     def id(self, role: str) -> int | None:
-        """The token of a role; None where the file names none, or one that the vocabulary does not have."""
-        value = self.said.int(f"{role}_token_id", None)
+        """The token of a role; None if the file names none, or one outside of the vocabulary."""
+        value = self.metadata.int(f"{role}_token_id", None)
         return value if value is not None and value < len(self.tokens) else None
 
     def merges(self) -> builtins.list[tuple[str, str]]:
         pairs: list[tuple[str, str]] = []
-        for merge in self.said.strings("merges"):
+        for merge in self.metadata.strings("merges"):
             first, space, second = merge[1:].partition(" ")  # a piece may begin with a space
             if not space:
-                raise CheckpointError(f"{self.said.where}.merges has {shown(merge)}, which is not two pieces.")
+                raise CheckpointError(f"{self.metadata.where}.merges has {shown(merge)}, which is not two pieces.")
             pairs.append((merge[0] + first, second))
         return pairs
 
     def added(self) -> builtins.list[AddedToken]:
-        """Tokens that are found in a text before it is divided. Those of the model's format are special."""
-        spaced = self.arch == "phi3"  # whose marks of a turn take the spaces after them along
+        """Tokens that are matched before a text is split. Control tokens are special."""
+        spaced = self.arch == "phi3"  # its turn tokens absorb the following spaces
         return [
             AddedToken(
                 self.tokens[i],
@@ -88,32 +88,18 @@ class Vocabulary:
             for i in self.of_type(UNKNOWN, CONTROL, USER_DEFINED)
         ]
 
-    def marks(self, opens: bool, closes: bool) -> processors.PostProcessor | None:
-        """BOS before a text and EOS after it, as the file says or else as is usual for its kind."""
+    def surround(self, tokenizer: Tokenizer, *, opens: bool, closes: bool) -> Tokenizer:
+        """Put BOS before a text and EOS after it, as in the file, or else by the defaults `opens` and `closes`."""
         bos, eos = self.id("bos"), self.id("eos")
-        before = [bos] if self.said.bool("add_bos_token", opens) and bos is not None else []
-        after = [eos] if self.said.bool("add_eos_token", closes) and eos is not None else []
-        if not before and not after:
-            return None
-        named = {f"{self.tokens[i]}": i for i in (*before, *after)}
-        return processors.TemplateProcessing(
-            single=[*(self.tokens[i] for i in before), "$A", *(self.tokens[i] for i in after)],
-            pair=[
-                *(self.tokens[i] for i in before),
-                "$A",
-                *(self.tokens[i] for i in after),
-                *(f"{self.tokens[i]}:1" for i in before),
-                "$B:1",
-                *(f"{self.tokens[i]}:1" for i in after),
-            ],
-            special_tokens=list(named.items()),
-        )
+        before = [self.tokens[bos]] if self.metadata.bool("add_bos_token", opens) and bos is not None else []
+        after = [self.tokens[eos]] if self.metadata.bool("add_eos_token", closes) and eos is not None else []
+        return surround(tokenizer, before, after)
 
 
 def tokenizer_of(header: Header, n_rows: int) -> tuple[Tokenizer | None, str]:
-    """The tokenizer of a model with `n_rows` rows in its token table, and why there is none, in a sentence, where it is not read.
+    """The tokenizer of a model with `n_rows` rows in its token table, or None and the reason if it is not supported.
 
-    Raises CheckpointError where the vocabulary contradicts itself or the model.
+    Raises CheckpointError if the vocabulary is inconsistent or does not fit the model.
     """
     vocabulary = Vocabulary(header, n_rows)
     try:
@@ -130,7 +116,7 @@ def tokenizer_of(header: Header, n_rows: int) -> tuple[Tokenizer | None, str]:
 
 
 def without_text(header: Header, n_rows: int) -> str:
-    """Why a model reads no text, in a sentence, as tokenizer_of() would say it; "" where it does. No tokenizer is made for that."""
+    """The reason of tokenizer_of() without building a tokenizer; "" if the vocabulary is supported."""
     vocabulary = Vocabulary(header, n_rows)
     try:
         if _kind_of(vocabulary) is byte_level:
@@ -141,7 +127,7 @@ def without_text(header: Header, n_rows: int) -> str:
 
 
 def _kind_of(vocabulary: Vocabulary) -> Callable[[Vocabulary], Tokenizer]:
-    kind = vocabulary.said.str("model", "no_vocab")
+    kind = vocabulary.metadata.str("model", "no_vocab")
     if kind not in KINDS:
         raise NotRead(
             "It has no vocabulary"
@@ -154,8 +140,8 @@ def _kind_of(vocabulary: Vocabulary) -> Callable[[Vocabulary], Tokenizer]:
 
 
 def _rules_of(vocabulary: Vocabulary) -> Rules:
-    """How a byte-level vocabulary cuts a text."""
-    name = vocabulary.said.str("pre", "gpt-2" if vocabulary.arch == "gpt2" else "default")
+    """Pre-tokenizer rules of a byte-level vocabulary."""
+    name = vocabulary.metadata.str("pre", "gpt-2" if vocabulary.arch == "gpt2" else "default")
     if name not in RULES:
         raise NotRead(
             (
@@ -169,7 +155,7 @@ def _rules_of(vocabulary: Vocabulary) -> Rules:
 
 
 def byte_level(vocabulary: Vocabulary) -> Tokenizer:
-    """GPT-2's kind: pieces of bytes that are merged pair by pair (Radford et al. 2019, §2.2)."""
+    """GPT-2's kind: byte pieces, merged pair by pair (Radford et al. 2019, §2.2)."""
     rules = _rules_of(vocabulary)
     tokenizer = Tokenizer(
         models.BPE(vocabulary.ids, vocabulary.merges(), ignore_merges=rules.whole_words, fuse_unk=False)
@@ -179,15 +165,13 @@ def byte_level(vocabulary: Vocabulary) -> Tokenizer:
     tokenizer.pre_tokenizer = rules.pre_tokenizer()
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_tokens(vocabulary.added())
-    if (marks := vocabulary.marks(rules.opens, False)) is not None:
-        tokenizer.post_processor = marks
-    return tokenizer
+    return vocabulary.surround(tokenizer, opens=rules.opens, closes=False)
 
 
 def sentencepiece(vocabulary: Vocabulary) -> Tokenizer:
-    """Llama's kind: pieces that are merged by their scores, bytes where there is none (Kudo & Richardson 2018, §3.1).
+    """Llama's kind: pieces merged by their scores, with bytes as a fallback (Kudo & Richardson 2018, §3.1).
 
-    Its merges are all ways to put a piece together from two others, those of the best piece first.
+    Merges are all splits of a piece into two others, ordered by the score of the piece.
     """
     byte_pieces = vocabulary.of_type(BYTE)
     unknown = vocabulary.id("unknown")
@@ -200,98 +184,83 @@ def sentencepiece(vocabulary: Vocabulary) -> Tokenizer:
             byte_fallback=bool(byte_pieces),
         )
     )
-    spaced = vocabulary.said.bool("add_space_prefix", True)
+    spaced = vocabulary.metadata.bool("add_space_prefix", True)
     steps: list[normalizers.Normalizer] = [normalizers.Prepend(SPACE)] if spaced else []
     tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", SPACE)])
-    back: list[decoders.Decoder] = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse()]
-    tokenizer.decoder = decoders.Sequence([*back, decoders.Strip(" ", 1, 0)] if spaced else back)
+    tokenizer.decoder = decode_spaces(strips=spaced)
     tokenizer.add_tokens(vocabulary.added())
-    if (marks := vocabulary.marks(True, False)) is not None:
-        tokenizer.post_processor = marks
-    return tokenizer
+    return vocabulary.surround(tokenizer, opens=True, closes=False)
 
 
 def _merges_of(vocabulary: Vocabulary) -> list[tuple[str, str]]:
     scores = vocabulary.list("scores", float)
     if not scores:
         raise NotRead("Its vocabulary has neither merges nor scores")
-    if str(vocabulary.arch).startswith("gemma"):  # whose scores are not the order of its merges; that of its tokens is
+    if str(vocabulary.arch).startswith("gemma"):  # merges follow the order of its tokens, not their scores
         scores = [-float(i) for i in range(len(vocabulary.tokens))]
-    ids, hidden = vocabulary.ids, {*vocabulary.of_type(UNKNOWN, CONTROL, UNUSED, BYTE)}
-    found: list[tuple[float, int, int, tuple[str, str]]] = []
-    for i, token in enumerate(vocabulary.tokens):
-        if i in hidden or len(token) > LONGEST_PIECE:
-            continue
-        for cut in range(1, len(token)):
-            left, right = token[:cut], token[cut:]
-            if ids.get(left, -1) not in hidden and ids.get(right, -1) not in hidden and left in ids and right in ids:
-                found.append((-scores[i], -len(left), -len(right), (left, right)))
-    found.sort(key=lambda each: each[:3])
-    return [pair for *_, pair in found]
+    hidden = {*vocabulary.of_type(UNKNOWN, CONTROL, UNUSED, BYTE)}
+    pieces = {token: i for token, i in vocabulary.ids.items() if i not in hidden}
+    merges = [
+        (-scores[i], -cut, cut - len(token), (token[:cut], token[cut:]))
+        for token, i in pieces.items()
+        if len(token) <= MAX_PIECE_LENGTH
+        for cut in range(1, len(token))
+        if token[:cut] in pieces and token[cut:] in pieces
+    ]
+    merges.sort(key=lambda each: each[:3])
+    return [pair for *_, pair in merges]
 
 
 def wordpiece(vocabulary: Vocabulary) -> Tokenizer:
-    """BERT's kind. llama.cpp writes a piece that begins a word with ▁ before it, and one inside a word without the ##."""
+    """BERT's kind. llama.cpp marks a piece at the beginning of a word with ▁, and removes the ## of the others."""
     hidden = {*vocabulary.of_type(UNKNOWN, CONTROL, USER_DEFINED, UNUSED)}
 
-    def spelt(i: int, token: str) -> str:
+    def spelling(i: int, token: str) -> str:
         if i in hidden or (token.startswith("[") and token.endswith("]") and len(token) > 2):
             return token
         return token[1:] if token.startswith(SPACE) else f"##{token}"
 
-    tokens = [spelt(i, token) for i, token in enumerate(vocabulary.tokens)]
+    tokens = [spelling(i, token) for i, token in enumerate(vocabulary.tokens)]
     ids = {token: i for i, token in enumerate(tokens)}
     if len(ids) < len(tokens):
         raise CheckpointError(f"{vocabulary.where} has pieces of words in its vocabulary that are the same.")
     named: dict[str, int | None] = {
         "[UNK]": vocabulary.id("unknown"),
         "[CLS]": _first(vocabulary.id("cls"), vocabulary.id("bos")),
-        "[SEP]": _first(vocabulary.id("seperator"), vocabulary.id("eos")),  # as the format spells it
+        "[SEP]": _first(vocabulary.id("seperator"), vocabulary.id("eos")),  # sic
     }
     unknown, opening, closing = (_first(i, ids.get(text)) for text, i in named.items())
     if unknown is None or opening is None or closing is None:
         raise NotRead("Its vocabulary has no [UNK], [CLS] or [SEP]")
-    # The format says nothing of capitals but in newer files: a vocabulary that has them reads them.
+    # Only newer files state whether texts are lower-cased; otherwise a vocabulary without capitals is.
     plain = not any(token != token.lower() for i, token in enumerate(tokens) if i not in hidden and token[:1] != "[")
-    lower = vocabulary.said.bool("normalizer.lowercase", plain)
-    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=tokens[unknown], max_input_chars_per_word=100))
-    tokenizer.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=True,
-        strip_accents=vocabulary.said.bool("normalizer.strip_accents", None),
-        lowercase=lower,
+    tokenizer = bert_tokenizer(
+        ids,
+        tokens[unknown],
+        lowercase=vocabulary.metadata.bool("normalizer.lowercase", plain),
+        strip_accents=vocabulary.metadata.bool("normalizer.strip_accents", None),
     )
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix="##")
     tokenizer.add_tokens(
         vocabulary.added() or [AddedToken(tokens[i], special=True) for i in (unknown, opening, closing)]
     )
-    cls, sep = tokens[opening], tokens[closing]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=[f"{cls}:0", "$A:0", f"{sep}:0"],
-        pair=[f"{cls}:0", "$A:0", f"{sep}:0", "$B:1", f"{sep}:1"],
-        special_tokens=[(cls, opening), (sep, closing)],
-    )
-    return tokenizer
+    return surround_bert(tokenizer, tokens[opening], tokens[closing])
 
 
 def unigram(vocabulary: Vocabulary) -> Tokenizer:
-    """T5's kind: the likeliest way to put a text together from pieces (Kudo 2018, arXiv:1804.10959)."""
+    """T5's kind: splits a text into the most likely pieces (Kudo 2018, arXiv:1804.10959)."""
     scores = vocabulary.list("scores", float)
     if not scores:
         raise NotRead("Its vocabulary has no scores")
     unknown = _first(vocabulary.id("unknown"), 2)
     tokenizer = Tokenizer(models.Unigram(list(zip(vocabulary.tokens, scores, strict=True)), unk_id=unknown))
-    if charsmap := vocabulary.said.any("precompiled_charsmap", []):
+    if charsmap := vocabulary.metadata.any("precompiled_charsmap", []):
         tokenizer.normalizer = normalizers.Precompiled(bytes(each % 256 for each in charsmap))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(SPACE, prepend_scheme="always")]
     )
     tokenizer.decoder = decoders.Metaspace(SPACE, prepend_scheme="always")
     tokenizer.add_tokens(vocabulary.added())
-    if (marks := vocabulary.marks(False, True)) is not None:
-        tokenizer.post_processor = marks
-    return tokenizer
+    return vocabulary.surround(tokenizer, opens=False, closes=True)
 
 
 def _first(*ids: int | None) -> int | None:

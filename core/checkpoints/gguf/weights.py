@@ -1,8 +1,8 @@
-"""The numbers of GGUF files: read by the gguf package's reader, unpacked by its formulas, one tensor at a time."""
+"""Tensors of GGUF files, read and unpacked by the gguf package, one at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ...errors import CheckpointError
 from ...extras import lacking
 from ..family import shown
 from ..files import Stored
+from .architectures import Change
 from .header import ARRAY, Header
 
 try:
@@ -21,14 +22,12 @@ try:
 except ModuleNotFoundError as error:
     raise CheckpointError(lacking("A GGUF file", "gguf", "gguf")) from error
 
-Change = Callable[[Tensor], Tensor]  # of a tensor's layout: from llama.cpp's to that of the published family
-
 
 class Reader(GGUFReader):
-    """The package's reader, for a header that was checked.
+    """The package's reader, for a validated header.
 
-    It makes two arrays of every entry of a list, which for a vocabulary takes seconds and hundreds of MB. The lists were read when the
-    header was checked, so that here they are passed over.
+    It skips lists, which were read with the header: the package creates two arrays per entry, which takes seconds and hundreds of MB
+    for a vocabulary.
     """
 
     def __init__(self, header: Header):
@@ -42,19 +41,19 @@ class Reader(GGUFReader):
 
 
 def unpacked(kind: GGMLQuantizationType) -> bool:
-    """Whether the package makes plain numbers of a type."""
+    """True if the package can unpack a type."""
     plain = (GGMLQuantizationType.F32, GGMLQuantizationType.F16)
     return kind in plain or hasattr(getattr(quants, kind.name, None), "dequantize_blocks")
 
 
 class Packed:
-    """The tensors of GGUF files by the names that the published family gives them, unpacked when one is read."""
+    """Tensors of GGUF files under the names of the published family, unpacked when they are read."""
 
     def __init__(self) -> None:
         self.parts: dict[str, tuple[str, Any, Change | None]] = {}
 
     def add(self, name: str, file: str, tensor: Any, change: Change | None) -> Stored:
-        """`tensor` of the package's reader, under a name. Raises CheckpointError for a type that the package does not unpack."""
+        """Register a tensor of the package's reader. Raises CheckpointError for a type that the package cannot unpack."""
         kind = tensor.tensor_type
         if not unpacked(kind):
             known = ", ".join(each.name for each in GGMLQuantizationType if unpacked(each))
@@ -79,14 +78,14 @@ class Packed:
         _, tensor, change = self.parts[name]
         numbers = quants.dequantize(np.asarray(tensor.data), tensor.tensor_type)
         shape = tuple(int(d) for d in reversed(tensor.shape.tolist()))
-        # A copy where the package hands out the bytes of the file themselves, which cannot be written to.
+        # Copy if the package returns a view of the file, which is read-only.
         own = numbers if numbers.flags.writeable and numbers.flags.owndata else numbers.copy()
         value = torch.from_numpy(own.astype(np.float32, copy=False)).reshape(shape)
         return value if change is None else change(value).contiguous()
 
 
 def readers(headers: Iterable[Header]) -> list[Reader]:
-    """The package's reader of each file. Raises CheckpointError where it finds fault with what passed our own check."""
+    """The package's reader of each file. Raises CheckpointError if the package rejects a file that passed our checks."""
     opened = []
     for header in headers:
         try:

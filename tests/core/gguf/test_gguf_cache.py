@@ -26,7 +26,7 @@ from tests.core.test_parity import distance
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "cache"
     monkeypatch.setenv("HEADLIGHT_CACHE", str(place))
-    monkeypatch.setattr(cache, "SPARE", 0)
+    monkeypatch.setattr(cache, "SPARE_BYTES", 0)
     return place
 
 
@@ -60,7 +60,7 @@ def unreadable(*_: Any) -> Any:
 def test_the_second_time_it_is_mapped(base: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load(file)
     (folder,) = folders(base)
-    assert folder == f"{cache.digest_of([file])}-{cache.FORM}"
+    assert folder == f"{cache.digest_of([file])}-{cache.FORMAT_VERSION}"
     monkeypatch.setattr(model, "read_model", unreadable)
     second = load(file)
     assert same(first, second)
@@ -91,7 +91,7 @@ def test_a_file_that_changed_is_another_one(base: Path, file: Path, tmp_path: Pa
 def test_a_digest_is_remembered_until_a_file_changes(base: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long_ago = file.stat().st_mtime - 100
     os.utime(file, (long_ago, long_ago))
-    monkeypatch.setattr(cache, "SETTLED", -1.0)
+    monkeypatch.setattr(cache, "STABLE_SECONDS", -1.0)
     digest = cache.digest_of([file])
     with monkeypatch.context() as changed:
         changed.setattr(cache.hashlib, "file_digest", unreadable)
@@ -115,7 +115,7 @@ def test_on_a_full_disk_it_works_from_memory(base: Path, file: Path, monkeypatch
         assert same(load(file), kept)
     assert folders(base) == []  # and leaves no half
     with monkeypatch.context() as changed:
-        changed.setattr(cache, "SPARE", 1 << 60)
+        changed.setattr(cache, "SPARE_BYTES", 1 << 60)
         assert same(load(file), kept)
     monkeypatch.setattr(cache.Path, "mkdir", full)
     assert same(load(file), kept)
@@ -132,17 +132,17 @@ def test_without_a_cache_it_works_from_memory(file: Path, tmp_path: Path, monkey
 
 def test_those_used_longest_ago_go_first(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [another(tmp_path, n) for n in range(3)]
-    names = [f"{cache.digest_of([file])}-{cache.FORM}" for file in files]
+    names = [f"{cache.digest_of([file])}-{cache.FORMAT_VERSION}" for file in files]
     load(files[0])
     size = sum(path.stat().st_size for path in (base / names[0]).iterdir())
-    monkeypatch.setattr(cache, "MOST_BYTES", int(2.5 * size))
+    monkeypatch.setattr(cache, "MAX_BYTES", int(2.5 * size))
     load(files[1])
     for age, name in ((10, names[0]), (20, names[1])):
         used = (base / name).stat().st_mtime - age
         os.utime(base / name, (used, used))
     load(files[2])
     assert folders(base) == sorted([names[0], names[2]])
-    monkeypatch.setattr(cache, "MOST_BYTES", 1000)  # less than one model
+    monkeypatch.setattr(cache, "MAX_BYTES", 1000)  # less than one model
     load(files[1])
     assert folders(base) == sorted([names[0], names[2]])
 
@@ -158,12 +158,12 @@ def test_a_folder_that_is_not_whole_is_made_again(base: Path, file: Path) -> Non
 def test_a_process_that_was_faster_is_taken_at_its_word(base: Path, file: Path) -> None:
     read = model.read_model([file])
     digest = cache.digest_of([file])
-    assert cache.keep(digest, read) == cache.keep(digest, read) == base / f"{digest}-{cache.FORM}"
+    assert cache.keep(digest, read) == cache.keep(digest, read) == base / f"{digest}-{cache.FORMAT_VERSION}"
     assert len(folders(base)) == 1
 
 
 def test_parts_that_were_left_go(base: Path, file: Path) -> None:
-    for name, age in (("part-old", 2 * cache.ABANDONED), ("part-new", 0)):
+    for name, age in (("part-old", 2 * cache.ABANDONED_SECONDS), ("part-new", 0)):
         (base / name).mkdir(parents=True)
         made = (base / name).stat().st_mtime - age
         os.utime(base / name, (made, made))

@@ -12,7 +12,7 @@ import torch
 
 from core import plan
 from core.checkpoints import load
-from core.checkpoints.already_here import TOLD, already_here, named, usual_folders
+from core.checkpoints.already_here import FOLDER_VARIABLES, already_here, named, usual_folders
 from core.checkpoints.gguf import models_in
 from core.checkpoints.gguf.weights import unpacked
 from core.errors import CheckpointError
@@ -242,7 +242,7 @@ def test_what_other_programs_have_is_looked_into_as_far_as_opening_it_would(tmp_
 def test_programs_that_were_told_of_another_folder_are_looked_for_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for names in TOLD.values():
+    for names in FOLDER_VARIABLES.values():
         for name in names:
             monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
