@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from ..errors import CheckpointError
+from ..model.attention import dtype_of
 from ..model.classifier import ACTIVATIONS, Classifier, ClassifierShape, ClassNames, Kind, Reads
 from ..model.config import ModelConfig
-from ..model.transformer import dtype_of
 from .family import Family, Source, Theirs, shown
 from .files import Stored
 

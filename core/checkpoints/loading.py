@@ -15,9 +15,10 @@ from torch.overrides import TorchFunctionMode
 
 from .. import memory
 from ..errors import CheckpointError, ConfigError
+from ..model.attention import RMSNorm, dtype_of
 from ..model.classifier import Classifier
 from ..model.config import ModelConfig
-from ..model.transformer import Embedding, RMSNorm, Transformer, dtype_of, sinusoids_of
+from ..model.transformer import Embedding, Transformer, sinusoids_of
 from .bare_names import bare
 from .classifiers import classifies, empty_classifier, filled, format_of, row_of, sources_of
 from .families import FAMILIES

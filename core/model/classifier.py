@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .attention import make_norm
 from .config import ModelConfig
-from .transformer import make_norm
 
 Kind = Literal["one", "several", "numbers"]
 Reads = Literal["first", "last", "mean", "late", "end"]

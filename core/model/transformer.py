@@ -9,9 +9,7 @@ Axes, everywhere in this order:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -19,20 +17,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .cache import AttentionCache, Cache, LayerCache
+from .attention import (
+    Attention,
+    DisentangledAttention,
+    DistanceTable,
+    LatentAttention,
+    Turn,
+    dtype_of,
+    make_norm,
+)
+from .cache import Cache, LayerCache
 from .config import ModelConfig
 from .hooks import HookPoint, between_layers
 from .positions import (
     RelativeBias,
     alibi_slopes,
     count_positions,
-    distance_row,
     rotary_frequencies,
     rotary_rule,
-    rotate,
     sinusoid_table,
 )
-from .rules import BiasRule, DisentangledBias, DistanceBias, MaskRule, ScoreRule, attend
+from .rules import BiasRule, DistanceBias, MaskRule
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -47,20 +52,6 @@ XIELU_BETA = 0.5
 XIELU_EPS = -1e-6
 
 KNOWN_RULES = 16  # rotary rules whose frequencies a stack keeps
-
-Turn = tuple[Tensor, Tensor]  # cosine and sine of the rotary angles, each [batch or 1, 1, pos, d_rotary/2]
-
-
-class RMSNorm(nn.Module):
-    """x / √mean(x²) · weight (Zhang & Sennrich 2019), in float32 whatever comes in."""
-
-    def __init__(self, width: int, eps: float):
-        super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
-
-    def forward(self, x: Tensor) -> Tensor:
-        x32 = x.float()
-        return (self.weight * (x32 * torch.rsqrt(x32.pow(2).mean(-1, keepdim=True) + self.eps))).to(x.dtype)
 
 
 class XIELU(nn.Module):
@@ -81,226 +72,6 @@ class XIELU(nn.Module):
 
 def make_activation(name: str) -> Callable[[Tensor], Tensor]:
     return XIELU() if name == "xielu" else ACTIVATIONS[name]
-
-
-def make_norm(config: ModelConfig, width: int, eps: float | None = None) -> nn.Module:
-    eps = config.norm_eps if eps is None else eps
-    bias = config.norm_bias and config.norm_weight
-    norm = RMSNorm(width, eps) if config.norm == "rms" else nn.LayerNorm(width, eps, bias=bias)
-    if not config.norm_weight:  # ones that are no parameter: neither learned, counted nor stored
-        ones = norm.weight.detach()
-        del norm.weight
-        norm.register_buffer("weight", ones, persistent=False)
-    return norm
-
-
-def dtype_of(module: nn.Module, dtype: torch.dtype) -> torch.dtype:
-    """The format of a module's weights in a model of `dtype`: for RMS norms float32 at least.
-
-    They are computed in float32, and Gemma's are kept as their distance from one: rounded to bfloat16, 1 + w would have
-    eight bits left of which w has few. LayerNorm's stay as they are: its kernels take no other format than the stream's.
-    """
-    return torch.promote_types(dtype, torch.float32) if isinstance(module, RMSNorm) else dtype
-
-
-class Attention(nn.Module):
-    """softmax(q kᵀ / √d_head) v for every head, side by side (Vaswani et al. 2017, §3.2), keys and values grouped as in GQA."""
-
-    def __init__(self, config: ModelConfig, turned: bool):
-        super().__init__()
-        self.d_head, self.d_v = config.d_head, config.value_width
-        self.scale = 1 / math.sqrt(config.d_head) if config.attn_scale is None else config.attn_scale
-        self.make_projections(config)
-        self.o = nn.Linear(config.n_heads * config.value_width, config.d_model, bias=config.out_bias)
-        full = config.qk_norm_place == "full"
-        self.norm_place = config.qk_norm_place
-        self.q_norm = (
-            make_norm(config, config.d_head * (config.n_heads if full else 1)) if config.qk_norm else nn.Identity()
-        )
-        self.k_norm = (
-            make_norm(config, config.d_head * (config.n_kv_heads if full else 1)) if config.qk_norm else nn.Identity()
-        )
-        self.softcap = config.score_softcap
-        self.sinks = nn.Parameter(torch.zeros(config.n_heads)) if config.sinks else None
-
-        if turned:  # by rotary positions: as they are before that
-            self.hook_q_pre = HookPoint("batch", "head", "query", "d_head", listed=False)
-            self.hook_k_pre = HookPoint("batch", "kv_head", "key", "d_head", listed=False)
-        self.hook_q = HookPoint("batch", "head", "query", "d_head")
-        self.hook_k = HookPoint("batch", "kv_head", "key", "d_head")
-        self.hook_v = HookPoint("batch", "kv_head", "key", "d_head")
-        self.hook_rule = HookPoint()  # a ScoreRule passes here, not a tensor
-        self.hook_scores = HookPoint("batch", "head", "query", "key")
-        self.hook_pattern = HookPoint("batch", "head", "query", "key")
-        self.hook_z = HookPoint("batch", "head", "query", "d_head")
-        self.hook_result = HookPoint("batch", "pos", "head", "d_model", listed=False)
-        self.hook_o = HookPoint("batch", "pos", "d_model", listed=False)
-
-    def forward(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        mask: MaskRule,
-        bias: BiasRule | DistanceTable | None,
-        turn: Turn | None,
-        cache: AttentionCache | None = None,
-        growth: Tensor | None = None,
-    ) -> Tensor:
-        """x [batch, query, d_model] looks at memory [batch, key, d_model]; for self-attention they are the same.
-
-        With a cache, it looks at the keys and values so far: those of earlier calls and, after them, memory's.
-        """
-        return self.looked(*self.asked(x, memory, turn, cache, growth), mask, bias)
-
-    def asked(
-        self, x: Tensor, memory: Tensor, turn: Turn | None, cache: AttentionCache | None, growth: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The queries of x [batch, head, query, d_head], and the keys and values so far, each [batch, kv_head, key, d_head]."""
-        q = self.queries(x)
-        known = None if cache is None else cache.known
-        if known is None:
-            k, v = self.keys_and_values(memory)
-            if turn is not None:
-                q, k = rotate(self.hook_q_pre(q), *turn), rotate(self.hook_k_pre(k), *turn)
-            if self.norm_place == "turned":
-                q, k = self.q_norm(q), self.k_norm(k)
-            if growth is not None:
-                q = q * growth
-            known = (k, v) if cache is None else cache.add(k, v)
-        k, v = known
-        return self.hook_q(q), self.hook_k(k), self.hook_v(v)
-
-    def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None) -> Tensor:
-        """The sum of what all heads find for these queries: [batch, query, d_model]."""
-        assert not isinstance(bias, DistanceTable)
-        rule = self.hook_rule(ScoreRule(mask, self.scale, bias, softcap=self.softcap, sinks=self.sinks))
-        spelled_out = self.hook_scores.watched or self.hook_pattern.watched
-        z = self.hook_z(self.spell_out(q, k, v, rule) if spelled_out else attend(q, k, v, rule))
-        return self.hook_o(self.add_up(z))
-
-    def make_projections(self, config: ModelConfig) -> None:
-        self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.qkv_bias)
-        self.k = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
-        self.v = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
-
-    def queries(self, x: Tensor) -> Tensor:
-        """[batch, query, d_model] -> [batch, head, query, d_head], before rotary positions turn them."""
-        return self.headed(self.q(x), self.q_norm)
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """[batch, key, d_model] -> k and v, each [batch, kv_head, key, d_head]; k before rotary positions turn it."""
-        return self.headed(self.k(memory), self.k_norm), self.heads(self.v(memory))
-
-    def add_up(self, z: Tensor) -> Tensor:
-        """The sum over heads, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if watched."""
-        out = self.o(z.transpose(1, 2).flatten(2))
-        if not self.hook_result.watched:
-            return out
-        weight = self.o.weight.unflatten(1, (-1, self.d_v))  # [d_model, head, d_head]
-        result = torch.einsum("bhqd,mhd->bqhm", z, weight)
-        edited = self.hook_result(result)
-        if edited is result:  # only looked at: the same bits as ever
-            return out
-        return edited.sum(2) if self.o.bias is None else edited.sum(2) + self.o.bias
-
-    def spell_out(self, q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
-        """The same in steps that a hook can see and change, for runs that edit scores or the pattern themselves."""
-        queries = torch.arange(q.shape[2], device=q.device)
-        keys = torch.arange(k.shape[2], device=q.device)
-        scores = self.hook_scores(rule.scores(q, k, queries, keys))  # [batch, head, query, key]
-        pattern = self.hook_pattern(rule.pattern(rule.masked(scores, queries, keys), queries, keys))
-        return pattern @ v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
-
-    def headed(self, x: Tensor, norm: nn.Module) -> Tensor:
-        """Queries or keys [batch, pos, head * d_head] -> [batch, head, pos, d_head], normed where that comes before rotary."""
-        if self.norm_place == "full":
-            return self.heads(norm(x))
-        return self.heads(x) if self.norm_place == "turned" else norm(self.heads(x))
-
-    def heads(self, x: Tensor) -> Tensor:
-        """[batch, pos, head * d_head] -> [batch, head, pos, d_head]"""
-        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
-
-
-@dataclass(frozen=True, eq=False)
-class DistanceTable:
-    """Inputs of disentangled attention: the vectors of distances [row, d_model] and the positions of the tokens."""
-
-    rows: Tensor
-    query_positions: Tensor
-    key_positions: Tensor
-
-
-class DisentangledAttention(Attention):
-    """Scores of content and distance (He et al. 2021, arXiv:2006.03654, §3.1): q·k, q with the distance's key, and its query with k."""
-
-    def __init__(self, config: ModelConfig, turned: bool):
-        super().__init__(config, turned)
-        self.row_of = partial(
-            distance_row,
-            span=config.distance_span,
-            n_buckets=config.n_position_buckets,
-            max_distance=config.max_relative_distance,
-        )
-
-    def make_projections(self, config: ModelConfig) -> None:
-        super().make_projections(config)
-        self.terms = config.position_terms
-        own = {"c2p": "k_distance", "p2c": "q_distance"} if config.own_distance_projections else {}
-        for term, name in own.items():
-            if term in self.terms:
-                setattr(self, name, nn.Linear(config.d_model, config.n_heads * config.d_head, bias=True))
-        self.of_term = {"c2p": own.get("c2p", "k"), "p2c": own.get("p2c", "q")}
-
-    def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None) -> Tensor:
-        if isinstance(bias, DistanceTable):
-            table = {term: self.projected(term, bias.rows) for term in self.terms}
-            bias = DisentangledBias(
-                q,
-                k,
-                table.get("c2p"),
-                table.get("p2c"),
-                self.scale,
-                bias.query_positions,
-                bias.key_positions,
-                self.row_of,
-            )
-        return super().looked(q, k, v, mask, bias)
-
-    def projected(self, term: str, rows: Tensor) -> Tensor:
-        """[row, d_model] -> [head, row, d_head]: keys of the distances, or queries."""
-        return self.heads(self.get_submodule(self.of_term[term])(rows)[None])[0]
-
-
-class LatentAttention(Attention):
-    """Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434, §2.1): keys and values from few numbers of each token.
-
-    Of a head's d_head features the first d_rotary turn; a key's are one vector for all heads. Keys and values are kept, and
-    cached, as the heads use them.
-    """
-
-    def make_projections(self, config: ModelConfig) -> None:
-        still = config.d_head - config.d_rotary  # features that do not turn
-        self.n_heads = config.n_heads
-        if config.q_rank:
-            self.q_down = nn.Linear(config.d_model, config.q_rank, bias=False)
-            self.q_down_norm = make_norm(config, config.q_rank, config.latent_norm_eps)
-        self.q = nn.Linear(config.q_rank or config.d_model, config.n_heads * config.d_head, bias=False)
-        self.kv_down = nn.Linear(config.d_model, config.kv_rank, bias=False)
-        self.kv_down_norm = make_norm(config, config.kv_rank, config.latent_norm_eps)
-        self.k_turned = nn.Linear(config.d_model, config.d_rotary, bias=False)
-        self.k = nn.Linear(config.kv_rank, config.n_heads * still, bias=False)
-        self.v = nn.Linear(config.kv_rank, config.n_heads * config.value_width, bias=False)
-        self.has_q_rank = config.q_rank > 0
-
-    def queries(self, x: Tensor) -> Tensor:
-        return self.heads(self.q(self.q_down_norm(self.q_down(x)) if self.has_q_rank else x))
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        latent = self.kv_down_norm(self.kv_down(memory))  # [batch, key, kv_rank]
-        turned = self.k_turned(memory)[:, None].expand(-1, self.n_heads, -1, -1)
-        k = torch.cat([turned, self.k(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)], dim=-1)
-        return k, self.v(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
 
 
 class MLP(nn.Module):

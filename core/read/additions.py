@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..model.attention import Attention
 from ..model.hooks import hook_points
-from ..model.transformer import Attention
 from ..run.predictions import checked_positions
 from ..run.trace import Trace
 from .layer_walk import Walk, mlp_of

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from .. import frames, memory
 from ..checkpoints import Loaded
 from ..errors import TextError
+from ..model.attention import Attention, RMSNorm
 from ..model.hooks import hook_points
 from ..model.text import Tokens
-from ..model.transformer import Attention, Block, Head, RMSNorm, Stack
+from ..model.transformer import Block, Head, Stack
 from ..run.forward_pass import Pass
 from ..run.predictions import Predictions, allowed_scores, following, head_of, likeliest, strings_of
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import TextError
-from ..model.transformer import Block, Head, RMSNorm, Stack
+from ..model.attention import RMSNorm
+from ..model.transformer import Block, Head, Stack
 from ..run.attention import AttentionRecord
 from ..run.predictions import check_token, checked_positions, likeliest
 from ..run.trace import Trace

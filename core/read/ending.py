@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..model.attention import RMSNorm
 from ..model.text import from_ids
-from ..model.transformer import RMSNorm
 from ..run.predictions import allowed_scores, checked_positions, following, head_of, strings_of
 from ..run.trace import Trace
 from .conditional_loss import given

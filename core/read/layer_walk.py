@@ -14,9 +14,10 @@ from torch import Tensor, nn
 
 from .. import memory
 from ..errors import TextError
+from ..model.attention import Attention, RMSNorm
 from ..model.config import ModelConfig
 from ..model.hooks import hook_points
-from ..model.transformer import MLP, Attention, Block, Expert, MixtureOfExperts, RMSNorm
+from ..model.transformer import MLP, Block, Expert, MixtureOfExperts
 from ..run.attention import AttentionRecord
 from ..run.predictions import allowed_scores, checked_positions, following, head_of, strings_of
 from ..run.trace import Trace

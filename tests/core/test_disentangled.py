@@ -7,7 +7,7 @@ import torch
 
 import core
 from core.errors import ConfigError
-from core.model.transformer import DisentangledAttention
+from core.model.attention import DisentangledAttention
 from core.run.attention import AttentionRecord
 from tests.core.conftest import make_loaded
 from tests.core.published import reference

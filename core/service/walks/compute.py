@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from ...learn.residual_paths import residual_paths
+from ...model.attention import RMSNorm
 from ...model.text import from_ids
-from ...model.transformer import RMSNorm
 from ...read.additions import additions, by_head, loudest, start
 from ...read.ending import ending
 from ...read.experts import routing
