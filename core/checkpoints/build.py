@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ..model.config import ModelConfig
-from ..model.transformer import Transformer, cast
+from ..model.transformer import Transformer, to_dtype
 from . import Loaded, ModelSpec
 
 
@@ -19,7 +19,7 @@ def build(
     """The model that `config` describes, untrained, the same for the same seed. It has no tokenizer: trace it with ids=[...]."""
     with Seeded(seed):
         model = initialise(Transformer(config))
-    model = cast(model, dtype).to(device).eval().requires_grad_(False)
+    model = to_dtype(model, dtype).to(device).eval().requires_grad_(False)
     n_params = sum(p.numel() for p in model.parameters())
     spec = ModelSpec(
         id="built",

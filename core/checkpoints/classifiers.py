@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from ..errors import CheckpointError
-from ..model.attention import dtype_of
+from ..model.attention import norm_dtype
 from ..model.classifier import ACTIVATIONS, Classifier, ClassifierShape, ClassNames, Kind, Reads
 from ..model.config import ModelConfig
 from .family import Family, Source, Theirs, shown
@@ -209,4 +209,4 @@ def filled(model: Classifier, state: Mapping[str, torch.Tensor]) -> Classifier:
 def format_of(model: Classifier, name: str, dtype: torch.dtype) -> torch.dtype:
     """The format of one of its tensors."""
     owner: nn.Module = model.get_submodule(name.rpartition(".")[0])
-    return dtype_of(owner, dtype)
+    return norm_dtype(owner, dtype)

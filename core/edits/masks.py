@@ -180,7 +180,7 @@ class MaskAfterSoftmax(Edit, word="aftersoftmax"):
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         names = attentions_of(model, self.stack, self.layer, self.site)
-        return {f"{name}.hook_rule": lambda rule: replace(rule, after=True) for name in names}
+        return {f"{name}.hook_rule": lambda rule: replace(rule, mask_after_softmax=True) for name in names}
 
 
 @dataclass(frozen=True, repr=False)
@@ -198,7 +198,7 @@ class MaskFill(Edit, word="fill"):
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
         names = attentions_of(model, self.stack, self.layer, self.site)
-        return {f"{name}.hook_rule": lambda rule: replace(rule, fill=self.value) for name in names}
+        return {f"{name}.hook_rule": lambda rule: replace(rule, mask_value=self.value) for name in names}
 
 
 def _order_hooks(

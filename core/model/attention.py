@@ -18,7 +18,7 @@ from .hooks import HookPoint
 from .positions import distance_row, rotate
 from .rules import BiasRule, DisentangledBias, MaskRule, ScoreRule, attend
 
-Turn = tuple[Tensor, Tensor]  # cosine and sine of the rotary angles, each [batch or 1, 1, pos, d_rotary/2]
+RotaryCosSin = tuple[Tensor, Tensor]  # cosine and sine of the rotary angles, each [batch or 1, 1, pos, d_rotary/2]
 
 
 class RMSNorm(nn.Module):
@@ -33,7 +33,7 @@ class RMSNorm(nn.Module):
         return (self.weight * (x32 * torch.rsqrt(x32.pow(2).mean(-1, keepdim=True) + self.eps))).to(x.dtype)
 
 
-def make_norm(config: ModelConfig, width: int, eps: float | None = None) -> nn.Module:
+def build_norm(config: ModelConfig, width: int, eps: float | None = None) -> nn.Module:
     eps = config.norm_eps if eps is None else eps
     bias = config.norm_bias and config.norm_weight
     norm = RMSNorm(width, eps) if config.norm == "rms" else nn.LayerNorm(width, eps, bias=bias)
@@ -44,7 +44,7 @@ def make_norm(config: ModelConfig, width: int, eps: float | None = None) -> nn.M
     return norm
 
 
-def dtype_of(module: nn.Module, dtype: torch.dtype) -> torch.dtype:
+def norm_dtype(module: nn.Module, dtype: torch.dtype) -> torch.dtype:
     """The format of a module's weights in a model of `dtype`: for RMS norms float32 at least.
 
     They are computed in float32, and Gemma's are kept as their distance from one: rounded to bfloat16, 1 + w would have
@@ -56,26 +56,26 @@ def dtype_of(module: nn.Module, dtype: torch.dtype) -> torch.dtype:
 class Attention(nn.Module):
     """softmax(q kᵀ / √d_head) v for every head, side by side (Vaswani et al. 2017, §3.2), keys and values grouped as in GQA."""
 
-    def __init__(self, config: ModelConfig, turned: bool):
+    def __init__(self, config: ModelConfig, rotary: bool):
         super().__init__()
         self.d_head, self.d_v = config.d_head, config.value_width
         self.scale = 1 / math.sqrt(config.d_head) if config.attn_scale is None else config.attn_scale
-        self.make_projections(config)
+        self.build_projections(config)
         self.o = nn.Linear(config.n_heads * config.value_width, config.d_model, bias=config.out_bias)
         full = config.qk_norm_place == "full"
         self.norm_place = config.qk_norm_place
         self.q_norm = (
-            make_norm(config, config.d_head * (config.n_heads if full else 1)) if config.qk_norm else nn.Identity()
+            build_norm(config, config.d_head * (config.n_heads if full else 1)) if config.qk_norm else nn.Identity()
         )
         self.k_norm = (
-            make_norm(config, config.d_head * (config.n_kv_heads if full else 1)) if config.qk_norm else nn.Identity()
+            build_norm(config, config.d_head * (config.n_kv_heads if full else 1)) if config.qk_norm else nn.Identity()
         )
         self.softcap = config.score_softcap
         self.sinks = nn.Parameter(torch.zeros(config.n_heads)) if config.sinks else None
 
-        if turned:  # by rotary positions: as they are before that
-            self.hook_q_pre = HookPoint("batch", "head", "query", "d_head", listed=False)
-            self.hook_k_pre = HookPoint("batch", "kv_head", "key", "d_head", listed=False)
+        if rotary:  # by rotary positions: as they are before that
+            self.hook_q_pre = HookPoint("batch", "head", "query", "d_head", is_public=False)
+            self.hook_k_pre = HookPoint("batch", "kv_head", "key", "d_head", is_public=False)
         self.hook_q = HookPoint("batch", "head", "query", "d_head")
         self.hook_k = HookPoint("batch", "kv_head", "key", "d_head")
         self.hook_v = HookPoint("batch", "kv_head", "key", "d_head")
@@ -83,8 +83,8 @@ class Attention(nn.Module):
         self.hook_scores = HookPoint("batch", "head", "query", "key")
         self.hook_pattern = HookPoint("batch", "head", "query", "key")
         self.hook_z = HookPoint("batch", "head", "query", "d_head")
-        self.hook_result = HookPoint("batch", "pos", "head", "d_model", listed=False)
-        self.hook_o = HookPoint("batch", "pos", "d_model", listed=False)
+        self.hook_result = HookPoint("batch", "pos", "head", "d_model", is_public=False)
+        self.hook_o = HookPoint("batch", "pos", "d_model", is_public=False)
 
     def forward(
         self,
@@ -92,59 +92,66 @@ class Attention(nn.Module):
         memory: Tensor,
         mask: MaskRule,
         bias: BiasRule | DistanceTable | None,
-        turn: Turn | None,
+        rotary: RotaryCosSin | None,
         cache: AttentionCache | None = None,
-        growth: Tensor | None = None,
+        query_scale: Tensor | None = None,
     ) -> Tensor:
         """x [batch, query, d_model] looks at memory [batch, key, d_model]; for self-attention they are the same.
 
         With a cache, it looks at the keys and values so far: those of earlier calls and, after them, memory's.
         """
-        return self.looked(*self.asked(x, memory, turn, cache, growth), mask, bias)
+        return self.attend_and_project(*self.compute_qkv(x, memory, rotary, cache, query_scale), mask, bias)
 
-    def asked(
-        self, x: Tensor, memory: Tensor, turn: Turn | None, cache: AttentionCache | None, growth: Tensor | None
+    def compute_qkv(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        rotary: RotaryCosSin | None,
+        cache: AttentionCache | None,
+        query_scale: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The queries of x [batch, head, query, d_head], and the keys and values so far, each [batch, kv_head, key, d_head]."""
-        q = self.queries(x)
-        known = None if cache is None else cache.known
-        if known is None:
-            k, v = self.keys_and_values(memory)
-            if turn is not None:
-                q, k = rotate(self.hook_q_pre(q), *turn), rotate(self.hook_k_pre(k), *turn)
+        q = self.project_queries(x)
+        cached = None if cache is None else cache.cached
+        if cached is None:
+            k, v = self.project_keys_values(memory)
+            if rotary is not None:
+                q, k = rotate(self.hook_q_pre(q), *rotary), rotate(self.hook_k_pre(k), *rotary)
             if self.norm_place == "turned":
                 q, k = self.q_norm(q), self.k_norm(k)
-            if growth is not None:
-                q = q * growth
-            known = (k, v) if cache is None else cache.add(k, v)
-        k, v = known
+            if query_scale is not None:
+                q = q * query_scale
+            cached = (k, v) if cache is None else cache.add(k, v)
+        k, v = cached
         return self.hook_q(q), self.hook_k(k), self.hook_v(v)
 
-    def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None) -> Tensor:
+    def attend_and_project(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None
+    ) -> Tensor:
         """The sum of what all heads find for these queries: [batch, query, d_model]."""
         assert not isinstance(bias, DistanceTable)
         rule = self.hook_rule(ScoreRule(mask, self.scale, bias, softcap=self.softcap, sinks=self.sinks))
-        spelled_out = self.hook_scores.watched or self.hook_pattern.watched
-        z = self.hook_z(self.spell_out(q, k, v, rule) if spelled_out else attend(q, k, v, rule))
-        return self.hook_o(self.add_up(z))
+        is_eager = self.hook_scores.has_hooks or self.hook_pattern.has_hooks
+        z = self.hook_z(self.eager_attention(q, k, v, rule) if is_eager else attend(q, k, v, rule))
+        return self.hook_o(self.project_output(z))
 
-    def make_projections(self, config: ModelConfig) -> None:
+    def build_projections(self, config: ModelConfig) -> None:
         self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.qkv_bias)
         self.k = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
         self.v = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
 
-    def queries(self, x: Tensor) -> Tensor:
+    def project_queries(self, x: Tensor) -> Tensor:
         """[batch, query, d_model] -> [batch, head, query, d_head], before rotary positions turn them."""
-        return self.headed(self.q(x), self.q_norm)
+        return self.split_heads_normed(self.q(x), self.q_norm)
 
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def project_keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """[batch, key, d_model] -> k and v, each [batch, kv_head, key, d_head]; k before rotary positions turn it."""
-        return self.headed(self.k(memory), self.k_norm), self.heads(self.v(memory))
+        return self.split_heads_normed(self.k(memory), self.k_norm), self.split_heads(self.v(memory))
 
-    def add_up(self, z: Tensor) -> Tensor:
-        """The sum over heads, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if watched."""
+    def project_output(self, z: Tensor) -> Tensor:
+        """The sum over heads, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if has_hooks."""
         out = self.o(z.transpose(1, 2).flatten(2))
-        if not self.hook_result.watched:
+        if not self.hook_result.has_hooks:
             return out
         weight = self.o.weight.unflatten(1, (-1, self.d_v))  # [d_model, head, d_head]
         result = torch.einsum("bhqd,mhd->bqhm", z, weight)
@@ -153,7 +160,7 @@ class Attention(nn.Module):
             return out
         return edited.sum(2) if self.o.bias is None else edited.sum(2) + self.o.bias
 
-    def spell_out(self, q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
+    def eager_attention(self, q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
         """The same in steps that a hook can see and change, for runs that edit scores or the pattern themselves."""
         queries = torch.arange(q.shape[2], device=q.device)
         keys = torch.arange(k.shape[2], device=q.device)
@@ -161,13 +168,13 @@ class Attention(nn.Module):
         pattern = self.hook_pattern(rule.pattern(rule.masked(scores, queries, keys), queries, keys))
         return pattern @ v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
 
-    def headed(self, x: Tensor, norm: nn.Module) -> Tensor:
+    def split_heads_normed(self, x: Tensor, norm: nn.Module) -> Tensor:
         """Queries or keys [batch, pos, head * d_head] -> [batch, head, pos, d_head], normed where that comes before rotary."""
         if self.norm_place == "full":
-            return self.heads(norm(x))
-        return self.heads(x) if self.norm_place == "turned" else norm(self.heads(x))
+            return self.split_heads(norm(x))
+        return self.split_heads(x) if self.norm_place == "turned" else norm(self.split_heads(x))
 
-    def heads(self, x: Tensor) -> Tensor:
+    def split_heads(self, x: Tensor) -> Tensor:
         """[batch, pos, head * d_head] -> [batch, head, pos, d_head]"""
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
 
@@ -184,8 +191,8 @@ class DistanceTable:
 class DisentangledAttention(Attention):
     """Scores of content and distance (He et al. 2021, arXiv:2006.03654, §3.1): q·k, q with the distance's key, and its query with k."""
 
-    def __init__(self, config: ModelConfig, turned: bool):
-        super().__init__(config, turned)
+    def __init__(self, config: ModelConfig, rotary: bool):
+        super().__init__(config, rotary)
         self.row_of = partial(
             distance_row,
             span=config.distance_span,
@@ -193,18 +200,20 @@ class DisentangledAttention(Attention):
             max_distance=config.max_relative_distance,
         )
 
-    def make_projections(self, config: ModelConfig) -> None:
-        super().make_projections(config)
+    def build_projections(self, config: ModelConfig) -> None:
+        super().build_projections(config)
         self.terms = config.position_terms
         own = {"c2p": "k_distance", "p2c": "q_distance"} if config.own_distance_projections else {}
         for term, name in own.items():
             if term in self.terms:
                 setattr(self, name, nn.Linear(config.d_model, config.n_heads * config.d_head, bias=True))
-        self.of_term = {"c2p": own.get("c2p", "k"), "p2c": own.get("p2c", "q")}
+        self.projection_names = {"c2p": own.get("c2p", "k"), "p2c": own.get("p2c", "q")}
 
-    def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None) -> Tensor:
+    def attend_and_project(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None
+    ) -> Tensor:
         if isinstance(bias, DistanceTable):
-            table = {term: self.projected(term, bias.rows) for term in self.terms}
+            table = {term: self.project_rows(term, bias.rows) for term in self.terms}
             bias = DisentangledBias(
                 q,
                 k,
@@ -215,11 +224,11 @@ class DisentangledAttention(Attention):
                 bias.key_positions,
                 self.row_of,
             )
-        return super().looked(q, k, v, mask, bias)
+        return super().attend_and_project(q, k, v, mask, bias)
 
-    def projected(self, term: str, rows: Tensor) -> Tensor:
+    def project_rows(self, term: str, rows: Tensor) -> Tensor:
         """[row, d_model] -> [head, row, d_head]: keys of the distances, or queries."""
-        return self.heads(self.get_submodule(self.of_term[term])(rows)[None])[0]
+        return self.split_heads(self.get_submodule(self.projection_names[term])(rows)[None])[0]
 
 
 class LatentAttention(Attention):
@@ -229,25 +238,25 @@ class LatentAttention(Attention):
     cached, as the heads use them.
     """
 
-    def make_projections(self, config: ModelConfig) -> None:
-        still = config.d_head - config.d_rotary  # features that do not turn
+    def build_projections(self, config: ModelConfig) -> None:
+        d_nope = config.d_head - config.d_rotary  # features that do not turn
         self.n_heads = config.n_heads
         if config.q_rank:
             self.q_down = nn.Linear(config.d_model, config.q_rank, bias=False)
-            self.q_down_norm = make_norm(config, config.q_rank, config.latent_norm_eps)
+            self.q_down_norm = build_norm(config, config.q_rank, config.latent_norm_eps)
         self.q = nn.Linear(config.q_rank or config.d_model, config.n_heads * config.d_head, bias=False)
         self.kv_down = nn.Linear(config.d_model, config.kv_rank, bias=False)
-        self.kv_down_norm = make_norm(config, config.kv_rank, config.latent_norm_eps)
+        self.kv_down_norm = build_norm(config, config.kv_rank, config.latent_norm_eps)
         self.k_turned = nn.Linear(config.d_model, config.d_rotary, bias=False)
-        self.k = nn.Linear(config.kv_rank, config.n_heads * still, bias=False)
+        self.k = nn.Linear(config.kv_rank, config.n_heads * d_nope, bias=False)
         self.v = nn.Linear(config.kv_rank, config.n_heads * config.value_width, bias=False)
         self.has_q_rank = config.q_rank > 0
 
-    def queries(self, x: Tensor) -> Tensor:
-        return self.heads(self.q(self.q_down_norm(self.q_down(x)) if self.has_q_rank else x))
+    def project_queries(self, x: Tensor) -> Tensor:
+        return self.split_heads(self.q(self.q_down_norm(self.q_down(x)) if self.has_q_rank else x))
 
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def project_keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         latent = self.kv_down_norm(self.kv_down(memory))  # [batch, key, kv_rank]
-        turned = self.k_turned(memory)[:, None].expand(-1, self.n_heads, -1, -1)
-        k = torch.cat([turned, self.k(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)], dim=-1)
+        k_rope = self.k_turned(memory)[:, None].expand(-1, self.n_heads, -1, -1)
+        k = torch.cat([k_rope, self.k(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)], dim=-1)
         return k, self.v(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)

@@ -84,7 +84,7 @@ class ModelConfig:
     # embedding
     position: Position = "learned"
     position_offset: int = 0  # RoBERTa, OPT and BART keep their first rows of the table for padding
-    position_counts: PositionCounts = "places"  # see positions.count_positions
+    position_counts: PositionCounts = "places"  # see positions.position_ids
     sinusoid_layout: SinusoidLayout = "interleaved"
     zero_sinusoid: int | None = None  # a row of the table that is zeros (XGLM: that of its padding id)
     n_token_types: int = 0
@@ -456,7 +456,7 @@ class ModelConfig:
         """Whether self-attention is more than the fused kernel computes, so that it runs in the textbook's steps."""
         return self.score_softcap is not None or self.sinks
 
-    def turns(self, layer: int) -> bool:
+    def uses_rotary(self, layer: int) -> bool:
         """Whether this layer turns its queries and keys by rotary angles."""
         return self.position == "rotary" and layer not in self.unturned_layers
 

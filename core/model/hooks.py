@@ -20,25 +20,25 @@ Hook = Callable[[Any], Any]  # return None to look, a value to replace; clone a 
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ReadHook:
     """A hook that changes nothing, whatever it returns: a run with it is not an edited one. It may be shown a text in pieces."""
 
-    look: Callable[[Any], object]
+    read: Callable[[Any], object]
 
     def __call__(self, x: Any) -> None:
-        self.look(x)
+        self.read(x)
 
 
 class HookPoint(nn.Module):
     """Passes its input through. Its module path is its name; `axes` are the names of the dimensions that pass.
 
-    A point that is not `listed` is no step of its own in tables of a pass: what passes there is what an operation beside
+    A point that is not `is_public` is no step of its own in tables of a pass: what passes there is what an operation beside
     it is named for, or is computed only for watchers.
     """
 
-    def __init__(self, *axes: str, listed: bool = True):
+    def __init__(self, *axes: str, is_public: bool = True):
         super().__init__()
-        self.axes, self.listed = axes, listed
+        self.axes, self.is_public = axes, is_public
 
     def __call__(self, x: Any) -> Any:
         # A token that is written passes hundreds of points: what torch does around a module's call takes longer than this one.
@@ -55,7 +55,7 @@ class HookPoint(nn.Module):
         return x if out is None else out
 
     @property
-    def watched(self) -> bool:
+    def has_hooks(self) -> bool:
         """Whether the current run has a hook here. Attention asks, to spell itself out only where it must."""
         hooks = _hooks.get()
         return hooks is not None and self in hooks
@@ -104,7 +104,7 @@ def hooked(
     merged = dict(current_hooks() if outside is None else outside)
     for name, hook in hooks.items():
         point = points[name]
-        merged[point] = chain(merged[point], hook) if point in merged else hook
+        merged[point] = compose_hooks(merged[point], hook) if point in merged else hook
     token = _hooks.set(merged)
     try:
         yield
@@ -112,7 +112,7 @@ def hooked(
         _hooks.reset(token)
 
 
-def chain(*hooks: Hook) -> Hook:
+def compose_hooks(*hooks: Hook) -> Hook:
     """One hook that runs several in order, each seeing what the one before it left."""
 
     def run(x: Any) -> Any:
@@ -121,4 +121,4 @@ def chain(*hooks: Hook) -> Hook:
             x = x if out is None else out
         return x
 
-    return Look(run) if all(isinstance(hook, Look) for hook in hooks) else run
+    return ReadHook(run) if all(isinstance(hook, ReadHook) for hook in hooks) else run

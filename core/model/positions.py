@@ -25,7 +25,7 @@ def sinusoid_table(n_pos: int, d_model: int, layout: SinusoidLayout) -> Tensor:
     return table.float()
 
 
-def count_positions(config: ModelConfig, n: int, ids: Tensor, keep: Tensor | None) -> Tensor:
+def position_ids(config: ModelConfig, n: int, ids: Tensor, keep: Tensor | None) -> Tensor:
     """[batch or 1, pos]: the position of each of n tokens, by config.position_counts; ids [batch, pos] are the last ones.
     Padding at an end moves nothing by any of them.
 

@@ -39,7 +39,7 @@ class MaskRule:
     window: int | None = None  # |query − key| must stay below it
     keep: Tensor | None = None
     edits: tuple[Painted, ...] = ()
-    given: Given | None = None
+    custom: Given | None = None
     first_query: int = 0
     by_head: Mapping[int, tuple[bool, int | None]] = field(default_factory=dict)
 
@@ -57,12 +57,12 @@ class MaskRule:
     @property
     def heads_differ(self) -> bool:
         """Whether one head may have another mask than the next."""
-        given = self.given is not None and self.given.heads_differ
+        given = self.custom is not None and self.custom.heads_differ
         return given or bool(self.by_head) or any(layer.heads_differ for layer in self.edits)
 
     @property
     def _sees_all(self) -> bool:
-        hides_nothing = not self._is_windowed(self.window) and self.keep is None and self.given is None
+        hides_nothing = not self._is_windowed(self.window) and self.keep is None and self.custom is None
         return hides_nothing and not self.edits and not self.by_head
 
     def _is_windowed(self, window: int | None) -> bool:
@@ -90,8 +90,8 @@ class MaskRule:
         mask = mask.expand(1, -1 if mask.ndim == 3 else 1, -1, -1)
         if self.keep is not None:
             mask = mask & self.keep[:, None, None, keys]
-        if self.given is not None:
-            given = self.given.allowed(queries, keys)
+        if self.custom is not None:
+            given = self.custom.allowed(queries, keys)
             mask = mask & (given if heads is None or given.shape[1] == 1 else given[:, heads])
         for layer in self.edits:
             codes = layer.codes(places, keys, heads)
@@ -112,12 +112,12 @@ class MaskRule:
 
         Where several reasons hold, the first of: edited, padding, future, outside the window, masked by the caller.
         """
-        rule = self.of(text)
+        rule = self.for_text(text)
         places = queries + self.first_query  # of the queries among the keys
         causal, window = rule.by_head.get(head, (rule.causal, rule.window))
         code = torch.zeros(len(queries), len(keys), dtype=torch.uint8, device=queries.device)
-        if rule.given is not None:
-            given = rule.given.allowed(queries, keys)[0]
+        if rule.custom is not None:
+            given = rule.custom.allowed(queries, keys)[0]
             code[~given[head if len(given) > 1 else 0].expand_as(code)] = REASONS.index("masked by the caller")
         if window is not None:
             code[(places[:, None] - keys).abs() >= window] = REASONS.index("outside the window")
@@ -133,19 +133,19 @@ class MaskRule:
 
     def why_masked(self, query: int, key: int, head: int = 0, text: int = 0) -> str | None:
         """The reason why this query may not look at this key, in words; None where it may."""
-        given = None if self.given is None else self.given.values
+        given = None if self.custom is None else self.custom.values
         of = given if self.keep is None else self.keep
         queries, keys = torch.tensor([[query], [key]], device=None if of is None else of.device)
         return REASONS[int(self.reasons(queries, keys, head, text))] or None
 
-    def of_last_query(self) -> MaskRule:
+    def last_query(self) -> MaskRule:
         """The same rule for the last query alone; nothing may be given from outside, which is counted from the first."""
         return replace(self, n_query=1, first_query=self.first_query + self.n_query - 1)
 
-    def of(self, text: int) -> MaskRule:
+    def for_text(self, text: int) -> MaskRule:
         """The same rule for one text of the batch."""
         keep = None if self.keep is None else self.keep[text : text + 1]
-        return replace(self, keep=keep, given=None if self.given is None else self.given.of(text))
+        return replace(self, keep=keep, custom=None if self.custom is None else self.custom.of(text))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,15 +169,15 @@ class DistanceBias:
         """The same, by the name of its term."""
         return {"distance": self.block(queries, keys)}
 
-    def of_last_keys(self, n: int) -> DistanceBias:
+    def last_keys(self, n: int) -> DistanceBias:
         """The same rule where only the last n keys are there to be looked at."""
         return replace(self, key_positions=self.key_positions[:, -n:])
 
-    def of_last_query(self) -> DistanceBias:
+    def last_query(self) -> DistanceBias:
         """The same rule for the last query alone."""
         return replace(self, query_positions=self.query_positions[:, -1:])
 
-    def of(self, text: int) -> DistanceBias:
+    def for_text(self, text: int) -> DistanceBias:
         """The same rule for one text of the batch."""
 
         def row(positions: Tensor) -> Tensor:
@@ -201,7 +201,7 @@ class GivenBias:
         """The same, by the name of its term."""
         return {"given": self.block(queries, keys)}
 
-    def of(self, text: int) -> GivenBias:
+    def for_text(self, text: int) -> GivenBias:
         """The same numbers for one text of the batch."""
         return replace(self, given=self.given.of(text))
 
@@ -245,7 +245,7 @@ class DisentangledBias:
             found["p2c"] = by_row.gather(-1, rows.mT.expand(*by_row.shape[:3], -1)).mT
         return {name: term.to(asked_on) for name, term in found.items()}
 
-    def of(self, text: int) -> DisentangledBias:
+    def for_text(self, text: int) -> DisentangledBias:
         """The same rule for one text of the batch."""
 
         def row(x: Tensor) -> Tensor:
@@ -277,7 +277,7 @@ class ScoreRule:
     With a softcap c, q·k · scale becomes c · tanh(q·k · scale / c) (Gemma 2). `sinks` [head] are scores of no key that take
     part in the softmax, so that a row's weights may sum to less than 1 (gpt-oss).
 
-    A score that the mask hides becomes `fill`. With `after`, the mask comes after the softmax instead: hidden weights become
+    A score that the mask hides becomes `mask_value`. With `mask_after_softmax`, the mask comes after the softmax instead: hidden weights become
     0, and their share is not redistributed. Where a caller's mask hides by finite numbers, the softmax takes these.
     """
 
@@ -285,20 +285,20 @@ class ScoreRule:
     scale: float
     bias: BiasRule | None = None
     temperature: float = 1.0
-    fill: float = float("-inf")
-    after: bool = False
+    mask_value: float = float("-inf")
+    mask_after_softmax: bool = False
     softcap: float | None = None
     sinks: Tensor | None = None
 
     @property
     def is_fused(self) -> bool:
         """Whether the fused kernel can do it."""
-        return self._is_filled and not self.after and self.softcap is None and self.sinks is None
+        return self._is_filled and not self.mask_after_softmax and self.softcap is None and self.sinks is None
 
     @property
     def _is_filled(self) -> bool:
         """A hidden score is −∞."""
-        return self.fill == float("-inf")
+        return self.mask_value == float("-inf")
 
     def sinks_of(self, heads: Tensor | None = None) -> Tensor | None:
         """[head, 1, 1]: the scores of the sinks as the softmax takes them, of these heads; None where there are none."""
@@ -307,16 +307,18 @@ class ScoreRule:
         of_heads = self.sinks if heads is None else self.sinks[heads.to(self.sinks.device)]
         return of_heads[:, None, None] / self.temperature
 
-    def of(self, text: int) -> ScoreRule:
+    def for_text(self, text: int) -> ScoreRule:
         """The same rule for one text of the batch."""
-        return replace(self, mask=self.mask.of(text), bias=None if self.bias is None else self.bias.of(text))
+        return replace(
+            self, mask=self.mask.for_text(text), bias=None if self.bias is None else self.bias.for_text(text)
+        )
 
     def scores(self, q: Tensor, k: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
         """[batch, head, query, key] before the mask, from q [batch, head, query, d_head] and k [batch, kv_head, key, d_head].
 
         q and k hold just the positions that `queries` and `keys` name.
         """
-        scores = self.capped(q @ _ungrouped(q, k).mT * self.scale)
+        scores = self.capped(q @ _repeat_kv(q, k).mT * self.scale)
         if self.bias is not None:
             scores = scores + self.bias.block(queries, keys).to(scores.dtype)
         return scores if self.temperature == 1 else scores / self.temperature
@@ -326,16 +328,18 @@ class ScoreRule:
         return scores if self.softcap is None else (scores / self.softcap).tanh() * self.softcap
 
     def masked(self, scores: Tensor, queries: Tensor, keys: Tensor, heads: Tensor | None = None) -> Tensor:
-        """The scores [batch, head, query, key] as the softmax takes them: `fill` where the mask forbids to look."""
-        if self.after:
+        """The scores [batch, head, query, key] as the softmax takes them: `mask_value` where the mask forbids to look."""
+        if self.mask_after_softmax:
             return scores
-        fill = self.fill if self._is_filled else max(self.fill, torch.finfo(scores.dtype).min)  # -1e9 is beyond float16
-        return scores.masked_fill(~self.mask.block(queries, keys, heads), fill)
+        value = (
+            self.mask_value if self._is_filled else max(self.mask_value, torch.finfo(scores.dtype).min)
+        )  # -1e9 is beyond float16
+        return scores.masked_fill(~self.mask.block(queries, keys, heads), value)
 
     def pattern(self, masked_scores: Tensor, queries: Tensor, keys: Tensor, heads: Tensor | None = None) -> Tensor:
         """The weights [batch, head, query, key] from what masked() gives for the same queries, and every key."""
         pattern = softmax(masked_scores, self.sinks_of(heads))
-        return pattern * self.mask.block(queries, keys, heads) if self.after else pattern
+        return pattern * self.mask.block(queries, keys, heads) if self.mask_after_softmax else pattern
 
 
 def softmax(masked_scores: Tensor, sinks: Tensor | None = None) -> Tensor:
@@ -368,24 +372,24 @@ def attend(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
     if not rule.is_fused:
         return _in_steps(q, k, v, rule)
     mask, scale = rule.mask, rule.scale / rule.temperature
-    known = rule.bias is None and not _hides_nan(q, k)  # the kernel knows the mask by itself
+    known = rule.bias is None and not _masks_nan(q, k)  # the kernel knows the mask by itself
     is_causal = mask.is_causal_only and mask.n_query == mask.n_key
     if known and (mask.is_free or is_causal):
         is_causal = is_causal and not mask.is_free
-        if knows_groups(q, k, v, is_causal=is_causal):
+        if supports_gqa(q, k, v, is_causal=is_causal):
             grouped = q.shape[1] != k.shape[1]
             return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, scale=scale, enable_gqa=grouped)
         if mask.is_free:
-            return _fused(q, k, v, None, scale)
-        if knows_causal(q, k, v):
-            return in_turns(q, k, v, scale)
+            return _sdpa(q, k, v, None, scale)
+        if supports_is_causal(q, k, v):
+            return attend_per_group(q, k, v, scale)
     # A block of rows needs no more keys than its rows may see, so that a window costs what it lets through.
     parts = []
     for rows in row_blocks(mask.n_query, row_bytes(q, k, rule), rows=window_rows(mask)):
         seen = mask.reach(rows)
         queries = torch.arange(rows.start, rows.stop, device=q.device)
         allowed = _kernel_mask(rule, queries, torch.arange(seen.start, seen.stop, device=q.device), q.dtype)
-        parts.append(_fused(q[:, :, rows], k[:, :, seen], v[:, :, seen], allowed, scale))
+        parts.append(_sdpa(q[:, :, rows], k[:, :, seen], v[:, :, seen], allowed, scale))
         del allowed  # before the next block is made
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
 
@@ -394,7 +398,7 @@ def row_bytes(q: Tensor, k: Tensor, rule: ScoreRule) -> int:
     """The bytes of one row of what the kernel is given as a mask or a bias."""
     masks = q.shape[1] if rule.bias is not None or rule.mask.heads_differ else 1  # of each text
     if masks == 1 and not shares_keys(q, k):
-        masks = q.shape[1] // k.shape[1]  # one below the other, see _fused
+        masks = q.shape[1] // k.shape[1]  # one below the other, see _sdpa
     return q.shape[0] * masks * rule.mask.n_key * q.element_size()
 
 
@@ -410,7 +414,7 @@ def shares_keys(q: Tensor, k: Tensor) -> bool:
     return q.shape[1] == k.shape[1] or q.device.type == "cpu"
 
 
-def knows_groups(q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool) -> bool:
+def supports_gqa(q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool) -> bool:
     """Whether a kernel without a mask shares the keys among the heads of a group. Where none does, torch's way out makes
     the whole [head, query, key] tensor."""
     if shares_keys(q, k):
@@ -421,22 +425,22 @@ def knows_groups(q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool) -> bool:
     return torch.backends.cuda.can_use_flash_attention(asked)
 
 
-def knows_causal(q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Whether a kernel of a card takes the heads of groups in turns, as in_turns() gives them to it."""
+def supports_is_causal(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether a kernel of a card takes the heads of groups in turns, as attend_per_group() gives them to it."""
     if q.device.type != "cuda" or q.shape[2] > EXACT_ROWS:
         return False
     asked = torch.backends.cuda.SDPAParams(q[:, :: q.shape[1] // k.shape[1]], k, v, None, 0.0, True, False)
     return torch.backends.cuda.can_use_efficient_attention(asked)
 
 
-def in_turns(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+def attend_per_group(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     """Causal attention of the first head of every group, then of the second: no mask as numbers, no copy of keys and values."""
     heads = q.unflatten(1, (k.shape[1], -1)).unbind(2)  # each [batch, kv_head, query, d_head]
     parts = [F.scaled_dot_product_attention(some, k, v, is_causal=True, scale=scale) for some in heads]
     return torch.stack([z.transpose(1, 2) for z in parts], dim=3).flatten(2, 3).transpose(1, 2)
 
 
-def _fused(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float) -> Tensor:
+def _sdpa(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, scale: float) -> Tensor:
     """The kernel with a mask or a bias as numbers, [batch or 1, head or 1, query, key], or with none.
 
     Off the CPU no kernel both takes a mask and shares keys among heads. So the queries of a group are laid below each
@@ -461,12 +465,12 @@ def _in_steps(q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
         queries = torch.arange(rows.start, rows.stop, device=q.device)
         scores = rule.masked(rule.scores(q[:, :, rows].float(), k.float(), queries, keys), queries, keys)
         pattern = rule.pattern(scores, queries, keys)
-        parts.append((pattern @ _ungrouped(q, v).float()).to(q.dtype))
+        parts.append((pattern @ _repeat_kv(q, v).float()).to(q.dtype))
         del scores, pattern  # before the next block is made
     return torch.cat(parts, dim=2)
 
 
-def _hides_nan(q: Tensor, k: Tensor) -> bool:
+def _masks_nan(q: Tensor, k: Tensor) -> bool:
     """Whether the CPU's kernel without a mask would give zeros for a row that is no numbers; with one it does not.
 
     One sum says so at the price of reading q and k once: it is NaN if any of them is, or if infinities meet.
@@ -477,7 +481,7 @@ def _hides_nan(q: Tensor, k: Tensor) -> bool:
 
 def _kernel_mask(rule: ScoreRule, queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
     """The fused kernel's mask argument for these rows: the mask as bool, or with a bias its numbers and -inf where it hides."""
-    given = rule.mask.given
+    given = rule.mask.custom
     if given is not None and given.is_soft:
         numbers = given.taken(queries, keys).to(dtype) / rule.temperature
         return numbers.expand(-1, -1, len(queries), len(keys))
@@ -487,6 +491,6 @@ def _kernel_mask(rule: ScoreRule, queries: Tensor, keys: Tensor, dtype: torch.dt
     return (rule.bias.block(queries, keys).to(dtype) / rule.temperature).masked_fill(~allowed, float("-inf"))
 
 
-def _ungrouped(q: Tensor, x: Tensor) -> Tensor:
+def _repeat_kv(q: Tensor, x: Tensor) -> Tensor:
     """[batch, kv_head, key, d_head] -> [batch, head, key, d_head]"""
     return x.repeat_interleave(q.shape[1] // x.shape[1], dim=1)

@@ -22,9 +22,9 @@ from .attention import (
     DisentangledAttention,
     DistanceTable,
     LatentAttention,
-    Turn,
-    dtype_of,
-    make_norm,
+    RotaryCosSin,
+    build_norm,
+    norm_dtype,
 )
 from .cache import Cache, LayerCache
 from .config import ModelConfig
@@ -32,7 +32,7 @@ from .hooks import HookPoint, between_layers
 from .positions import (
     RelativeBias,
     alibi_slopes,
-    count_positions,
+    position_ids,
     rotary_frequencies,
     rotary_rule,
     sinusoid_table,
@@ -51,7 +51,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 XIELU_BETA = 0.5
 XIELU_EPS = -1e-6
 
-KNOWN_RULES = 16  # rotary rules whose frequencies a stack keeps
+MAX_CACHED_FREQUENCIES = 16  # rotary rules whose frequencies a stack keeps
 
 
 class XIELU(nn.Module):
@@ -70,7 +70,7 @@ class XIELU(nn.Module):
         )
 
 
-def make_activation(name: str) -> Callable[[Tensor], Tensor]:
+def build_activation(name: str) -> Callable[[Tensor], Tensor]:
     return XIELU() if name == "xielu" else ACTIVATIONS[name]
 
 
@@ -82,10 +82,12 @@ class MLP(nn.Module):
         self.up = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias)
         self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
         self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
-        self.activation = make_activation(config.activation)
-        self.hook_pre = HookPoint("batch", "pos", "d_ff", listed=False)  # what the activation gets
+        self.activation = build_activation(config.activation)
+        self.hook_pre = HookPoint("batch", "pos", "d_ff", is_public=False)  # what the activation gets
         if self.gate is not None:
-            self.hook_pre_linear = HookPoint("batch", "pos", "d_ff", listed=False)  # what the gate is multiplied with
+            self.hook_pre_linear = HookPoint(
+                "batch", "pos", "d_ff", is_public=False
+            )  # what the gate is multiplied with
         self.hook_post = HookPoint("batch", "pos", "d_ff")
 
     def forward(self, x: Tensor) -> Tensor:
@@ -104,12 +106,12 @@ class Expert(nn.Module):
         self.up = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias)
         self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
         self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
-        self.activation, self.limit = make_activation(config.activation), config.expert_limit
+        self.activation, self.limit = build_activation(config.activation), config.expert_limit
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.neurons(x))
+        return self.down(self.hidden(x))
 
-    def neurons(self, x: Tensor) -> Tensor:
+    def hidden(self, x: Tensor) -> Tensor:
         """[token, d_model] -> [token, d_ff]: what the last matrix is given."""
         if self.gate is None:
             return self.activation(self.up(x))
@@ -124,9 +126,13 @@ class MixtureOfExperts(nn.Module):
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.n_chosen, self.kind = config.n_experts_per_token, config.router
+        self.top_k, self.kind = config.n_experts_per_token, config.router
         self.n_groups, self.n_chosen_groups = config.n_expert_groups, config.n_groups_per_token
-        self.normed, self.scale, self.jitter = config.router_normed, config.router_scale, config.router_jitter
+        self.normalize_weights, self.scale, self.jitter = (
+            config.router_normed,
+            config.router_scale,
+            config.router_jitter,
+        )
         self.router = nn.Linear(config.d_model, config.n_experts, bias=config.router_bias)
         self.correction = nn.Parameter(torch.zeros(config.n_experts)) if config.router_correction else None
         self.experts = nn.ModuleList(Expert(config, config.d_ff) for _ in range(config.n_experts))
@@ -136,33 +142,33 @@ class MixtureOfExperts(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[batch, pos, d_model] -> [batch, pos, d_model]"""
-        weights, chosen = self.routed(self.hook_router(self.router(x)))
+        weights, chosen = self.route(self.hook_router(self.router(x)))
         tokens, out = x.flatten(0, -2), torch.zeros_like(x).flatten(0, -2)  # [token, d_model]
-        weights, chosen = weights.flatten(0, -2), chosen.flatten(0, -2)  # [token, n_chosen]
+        weights, chosen = weights.flatten(0, -2), chosen.flatten(0, -2)  # [token, top_k]
         for number, expert in enumerate(self.experts):
-            token, place = (chosen == number).nonzero(as_tuple=True)
+            token, slot = (chosen == number).nonzero(as_tuple=True)
             if len(token):
-                out = out.index_add(0, token, expert(tokens[token]) * weights[token, place, None])
+                out = out.index_add(0, token, expert(tokens[token]) * weights[token, slot, None])
         if self.shared is not None:
             added = self.shared(tokens)
             out = out + (added if self.shared_gate is None else self.shared_gate(tokens).sigmoid() * added)
         return out.view_as(x)
 
-    def routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores [..., expert] -> weights and numbers of the chosen experts, each [..., n_chosen]."""
+    def route(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores [..., expert] -> weights and numbers of the chosen experts, each [..., top_k]."""
         if self.kind == "sparsemixer":
-            return self.two_routed(scores)
+            return self.route_sparsemixer(scores)
         shares = scores.float().softmax(-1) if self.kind == "softmax" else scores.float().sigmoid()
         ranked = shares if self.correction is None else shares + self.correction
         if self.n_chosen_groups < self.n_groups:
-            ranked = self.of_best_groups(ranked)
-        chosen = ranked.topk(self.n_chosen, dim=-1).indices
+            ranked = self.mask_weak_groups(ranked)
+        chosen = ranked.topk(self.top_k, dim=-1).indices
         weights = shares.gather(-1, chosen)
-        if self.normed:
+        if self.normalize_weights:
             weights = weights / weights.sum(-1, keepdim=True)
         return (weights * self.scale).to(scores.dtype), chosen
 
-    def of_best_groups(self, ranked: Tensor) -> Tensor:
+    def mask_weak_groups(self, ranked: Tensor) -> Tensor:
         """Ranks [..., expert] with −∞ for those outside the best groups: by the best expert of each group, with a correction by the
         sum of the best two."""
         groups = ranked.unflatten(-1, (self.n_groups, -1))  # [..., group, expert]
@@ -172,7 +178,7 @@ class MixtureOfExperts(nn.Module):
         )
         return groups.masked_fill(~kept[..., None], float("-inf")).flatten(-2)
 
-    def two_routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+    def route_sparsemixer(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The best expert and the next, each weighed by a softmax of those that are close to it."""
         weights, chosen, left = [], [], scores
         for _ in range(2):
@@ -189,14 +195,14 @@ class LayerInputs(NamedTuple):
 
     mask: MaskRule
     bias: BiasRule | DistanceTable | None
-    turn: Turn | None
+    rotary: RotaryCosSin | None
     memory: Tensor | None  # [batch, key, d_model]: what cross-attention looks at
     memory_mask: MaskRule | None
     cache: LayerCache | None
-    growth: Tensor | None = None  # factors of the queries, [batch or 1, 1, pos, 1]
+    query_scale: Tensor | None = None  # factors of the queries, [batch or 1, 1, pos, 1]
 
 
-def make_mlp(config: ModelConfig, layer: int) -> nn.Module:
+def build_mlp(config: ModelConfig, layer: int) -> nn.Module:
     """The MLP of a layer, or its mixture of experts."""
     if config.has_experts(layer):
         return MixtureOfExperts(config)
@@ -213,24 +219,24 @@ class Block(nn.Module):
     def __init__(self, config: ModelConfig, layer: int, cross: bool):
         super().__init__()
         self.norm_order, self.parallel, self.shared_norm = config.norm_order, config.parallel, config.shared_norm
-        before = partial(make_norm, config, config.d_model) if config.norm_order != "after" else nn.Identity
+        before = partial(build_norm, config, config.d_model) if config.norm_order != "after" else nn.Identity
         after = (
-            partial(make_norm, config, config.d_model) if config.norm_order in ("sandwich", "after") else nn.Identity
+            partial(build_norm, config, config.d_model) if config.norm_order in ("sandwich", "after") else nn.Identity
         )
         kind = DisentangledAttention if config.position == "disentangled" else Attention
-        self.attn = (LatentAttention if config.kv_rank else kind)(config, turned=config.turns(layer))
+        self.attn = (LatentAttention if config.kv_rank else kind)(config, rotary=config.uses_rotary(layer))
         self.attn_norm = before() if layer or config.first_attn_norm else nn.Identity()
         self.attn_out_norm = after()
         if cross:
-            self.cross_attn, self.cross_norm = Attention(config, turned=False), before()
+            self.cross_attn, self.cross_norm = Attention(config, rotary=False), before()
             self.cross_out_norm = after()
-        self.mlp = make_mlp(config, layer)
+        self.mlp = build_mlp(config, layer)
         self.mlp_norm = nn.Identity() if config.shared_norm else before()
         self.mlp_out_norm = after()
         stream = ("batch", "pos", "d_model")
         # In post order a norm's result is the stream itself, which has its own points; in after order a sublayer reads the stream.
         points = config.norm_order not in ("post", "after")
-        normed = partial(HookPoint, *stream, listed=False) if points else nn.Identity
+        normed = partial(HookPoint, *stream, is_public=False) if points else nn.Identity
         self.hook_attn_normed, self.hook_mlp_normed = normed(), normed()
         if cross:
             self.hook_cross_normed = normed()
@@ -245,16 +251,16 @@ class Block(nn.Module):
         self.hook_resid_post = HookPoint(*stream)
 
     def forward(self, x: Tensor, inputs: LayerInputs) -> Tensor:
-        x = self.mixed(x, inputs)
-        return self.hook_resid_post(x) if self.parallel else self.fed(x)
+        x = self.attention_sublayers(x, inputs)
+        return self.hook_resid_post(x) if self.parallel else self.mlp_sublayer(x)
 
-    def mixed(self, x: Tensor, inputs: LayerInputs) -> Tensor:
+    def attention_sublayers(self, x: Tensor, inputs: LayerInputs) -> Tensor:
         """The stream after all in which a token reads others; in parallel order, after everything."""
-        mask, bias, turn, memory, memory_mask, cache, growth = inputs
+        mask, bias, rotary, memory, memory_mask, cache, query_scale = inputs
         own, cross = (None, None) if cache is None else (cache.attn, cache.cross)
 
         def attention(h: Tensor) -> Tensor:
-            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, turn, own, growth)))
+            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, rotary, own, query_scale)))
 
         def cross_attention(h: Tensor) -> Tensor:
             return self.hook_cross_out(self.cross_out_norm(self.cross_attn(h, memory, memory_mask, None, None, cross)))
@@ -263,23 +269,23 @@ class Block(nn.Module):
         if self.parallel:
             if self.shared_norm:
                 normed = self.hook_attn_normed(self.attn_norm(x))
-                return x + attention(normed) + self.fed_forward(self.hook_mlp_normed(normed))
+                return x + attention(normed) + self.mlp_output(self.hook_mlp_normed(normed))
             after = x + attention(self.hook_attn_normed(self.attn_norm(x)))
-            return after + self.fed_forward(self.hook_mlp_normed(self.mlp_norm(x)))
+            return after + self.mlp_output(self.hook_mlp_normed(self.mlp_norm(x)))
         x = self.hook_resid_mid(self.residual(x, self.attn_norm, self.hook_attn_normed, attention))
         if memory is not None:
             x = self.hook_resid_cross(self.residual(x, self.cross_norm, self.hook_cross_normed, cross_attention))
         return x
 
-    def last_mixed(self, x: Tensor, inputs: LayerInputs) -> Tensor:
-        """mixed() for the last token alone, [batch, 1, d_model]: one query, and the keys and values of all. Without cross-attention."""
+    def attention_sublayers_last(self, x: Tensor, inputs: LayerInputs) -> Tensor:
+        """attention_sublayers() for the last token alone, [batch, 1, d_model]: one query, and the keys and values of all. Without cross-attention."""
         cache = None if inputs.cache is None else inputs.cache.attn
 
         def attention(h: Tensor) -> Tensor:
-            q, k, v = self.attn.asked(h, h, inputs.turn, cache, inputs.growth)
-            bias = inputs.bias.of_last_query() if isinstance(inputs.bias, DistanceBias) else inputs.bias
-            found = self.attn.looked(q[:, :, -1:], k, v, inputs.mask.of_last_query(), bias)
-            return self.hook_attn_out(self.attn_out_norm(found))
+            q, k, v = self.attn.compute_qkv(h, h, inputs.rotary, cache, inputs.query_scale)
+            bias = inputs.bias.last_query() if isinstance(inputs.bias, DistanceBias) else inputs.bias
+            out = self.attn.attend_and_project(q[:, :, -1:], k, v, inputs.mask.last_query(), bias)
+            return self.hook_attn_out(self.attn_out_norm(out))
 
         x = self.hook_resid_pre(x)
         last = x[:, -1:]
@@ -290,13 +296,13 @@ class Block(nn.Module):
         if not self.parallel:
             return self.hook_resid_mid(after)
         read = normed[:, -1:] if self.shared_norm else self.mlp_norm(last)
-        return after + self.fed_forward(self.hook_mlp_normed(read))
+        return after + self.mlp_output(self.hook_mlp_normed(read))
 
-    def fed(self, x: Tensor) -> Tensor:
+    def mlp_sublayer(self, x: Tensor) -> Tensor:
         """The stream after the MLP, which is computed for each token by itself, so that some alone may be asked for."""
-        return self.hook_resid_post(self.residual(x, self.mlp_norm, self.hook_mlp_normed, self.fed_forward))
+        return self.hook_resid_post(self.residual(x, self.mlp_norm, self.hook_mlp_normed, self.mlp_output))
 
-    def fed_forward(self, h: Tensor) -> Tensor:
+    def mlp_output(self, h: Tensor) -> Tensor:
         return self.hook_mlp_out(self.mlp_out_norm(self.mlp(h)))
 
     def residual(
@@ -308,7 +314,7 @@ class Block(nn.Module):
         return x + sublayer(hook_normed(norm(x)))
 
 
-def sinusoids_of(config: ModelConfig) -> Tensor:
+def sinusoid_rows(config: ModelConfig) -> Tensor:
     """The rows of a model's table of sinusoids, [pos, d_embed]: as for learned positions, the first may belong to padding."""
     table = sinusoid_table(config.n_ctx + config.position_offset, config.embed_width, config.sinusoid_layout)
     if config.zero_sinusoid is not None:
@@ -323,16 +329,16 @@ class Embedding(nn.Module):
         super().__init__()
         self.kind, self.has_table = config.position, config.has_position_table
         self.scale, self.offset = config.embed_scale, config.position_offset
-        self.dropped = config.token_dropout_id
+        self.mask_token_id = config.token_dropout_id
         width = config.embed_width
         self.token = nn.Embedding(config.vocab_size, width)
         if config.position == "learned":
             self.position = nn.Embedding(config.n_ctx + config.position_offset, width)
         if config.position == "sinusoidal":
             self.sinusoid: Tensor
-            self.register_buffer("sinusoid", sinusoids_of(config), persistent=False)
+            self.register_buffer("sinusoid", sinusoid_rows(config), persistent=False)
         self.token_type = nn.Embedding(config.n_token_types, width) if config.n_token_types else None
-        self.norm = make_norm(config, width) if config.embed_norm else nn.Identity()
+        self.norm = build_norm(config, width) if config.embed_norm else nn.Identity()
         self.project = nn.Linear(width, config.d_model) if width != config.d_model else None
         axis = "d_model" if self.project is None else "d_embed"
         self.hook_token = HookPoint("batch", "pos", axis)
@@ -343,23 +349,23 @@ class Embedding(nn.Module):
     def forward(self, ids: Tensor, positions: Tensor, type_ids: Tensor | None, keep: Tensor | None = None) -> Tensor:
         """ids [batch, pos], positions [batch or 1, pos] -> [batch, pos, d_model]"""
         x = self.token(ids) * self.scale
-        if self.dropped is not None:
-            x = self.without_masks(x, ids == self.dropped, keep)
+        if self.mask_token_id is not None:
+            x = self.zero_mask_tokens(x, ids == self.mask_token_id, keep)
         x = self.hook_token(x)
         if self.token_type is not None:
             x = x + self.token_type(torch.zeros_like(ids) if type_ids is None else type_ids)
         if self.has_table:
-            x = x + self.hook_position(self.position_rows(positions))
+            x = x + self.hook_position(self.position_embeddings(positions))
         x = self.norm(x)
         return self.hook_embed(x if self.project is None else self.project(x))
 
-    def without_masks(self, x: Tensor, masked: Tensor, keep: Tensor | None) -> Tensor:
+    def zero_mask_tokens(self, x: Tensor, masked: Tensor, keep: Tensor | None) -> Tensor:
         """Zeros for masked tokens; the others scaled as if the share of training were masked, which ESM-2's code fixes at 12 %."""
         n = masked.shape[1] if keep is None else keep.sum(-1)
         share = masked.sum(-1) / n  # [batch]
         return x.masked_fill(masked[..., None], 0) * ((1 - 0.15 * 0.8) / (1 - share))[:, None, None]
 
-    def position_rows(self, positions: Tensor) -> Tensor:
+    def position_embeddings(self, positions: Tensor) -> Tensor:
         """[batch or 1, pos] -> the vectors added there, [batch or 1, pos, d_model]"""
         if self.kind == "learned":
             return self.position(positions + self.offset)
@@ -370,15 +376,17 @@ class StackInputs(NamedTuple):
     """Inputs of every layer of a stack in one pass, beside the stream."""
 
     n: int  # tokens that the pass reads
-    n_seen: int  # tokens before them, which a cache holds
+    n_past: int  # tokens before them, which a cache holds
     positions: Tensor  # [batch or 1, pos]
     biases: tuple[DistanceBias | DistanceTable | None, ...]  # one for all layers, or one for each
-    turns: tuple[Turn | None, Turn | None]  # of layers that see everything, and of those with a window
+    rotaries: tuple[
+        RotaryCosSin | None, RotaryCosSin | None
+    ]  # of layers that see everything, and of those with a window
     keep: Tensor | None
     memory: Tensor | None
     memory_mask: MaskRule | None
     cache: Cache | None
-    growth: Tensor | None  # factors of the queries, [batch or 1, 1, pos, 1]
+    query_scale: Tensor | None  # factors of the queries, [batch or 1, 1, pos, 1]
     masks: dict[tuple[bool, int], MaskRule]  # by whether there is a window, and the number of keys: one for many layers
 
 
@@ -392,10 +400,10 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, n_layers: int, *, decodes: bool, causal: bool, cross: bool):
         super().__init__()
         self.config, self.causal = config, causal
-        self.known_frequencies: dict[Hashable, tuple[Tensor, float]] = {}
+        self.frequency_cache: dict[Hashable, tuple[Tensor, float]] = {}
         self.embed = Embedding(config)
         self.blocks = nn.ModuleList(Block(config, layer, cross) for layer in range(n_layers))
-        self.norm = make_norm(config, config.d_model, config.final_norm_eps) if config.final_norm else nn.Identity()
+        self.norm = build_norm(config, config.d_model, config.final_norm_eps) if config.final_norm else nn.Identity()
         self.hook_positions = HookPoint("batch", "pos")
         if config.position == "rotary":
             self.hook_angles = HookPoint("batch", "pos", "d_rotary/2")
@@ -403,7 +411,7 @@ class Stack(nn.Module):
                 self.hook_angles_windowed = HookPoint("batch", "pos", "d_rotary/2")
         if config.position == "disentangled":
             self.distances = nn.Embedding(2 * config.distance_span, config.d_model)
-            self.distance_norm = make_norm(config, config.d_model) if config.distance_norm else nn.Identity()
+            self.distance_norm = build_norm(config, config.d_model) if config.distance_norm else nn.Identity()
         if config.has_relative_bias and not config.relative_per_layer:
             self.relative_bias = RelativeBias(config, bidirectional=not decodes)
         elif config.has_relative_bias:
@@ -425,13 +433,13 @@ class Stack(nn.Module):
 
         With a cache, ids are the tokens after those it has seen, and keep [batch, key] speaks of all of them.
         """
-        inputs = self.inputs(ids, keep, memory, memory_keep, cache)
+        inputs = self.prepare_inputs(ids, keep, memory, memory_keep, cache)
         x = self.embed(ids, inputs.positions, type_ids, keep)
         for layer in range(len(self.blocks)):
-            x = self.through(layer, x, inputs)
+            x = self.run_layer(layer, x, inputs)
         return self.hook_final(self.norm(x))
 
-    def inputs(
+    def prepare_inputs(
         self,
         ids: Tensor,
         keep: Tensor | None = None,
@@ -440,17 +448,17 @@ class Stack(nn.Module):
         cache: Cache | None = None,
     ) -> StackInputs:
         """Inputs of the layers beside the stream of these tokens, by the arguments of forward()."""
-        n, n_seen = ids.shape[1], 0 if cache is None else cache.n_seen
-        all_positions = self.hook_positions(count_positions(self.config, n_seen + n, ids, keep))
-        positions = all_positions[:, n_seen:] if n_seen else all_positions
+        n, n_past = ids.shape[1], 0 if cache is None else cache.n_past
+        all_positions = self.hook_positions(position_ids(self.config, n_past + n, ids, keep))
+        positions = all_positions[:, n_past:] if n_past else all_positions
         biases = self.biases(positions, all_positions)
-        turns = self.turns(positions, n_seen + n)
+        rotaries = self.rotary_embeddings(positions, n_past + n)
         memory_mask = None if memory is None else MaskRule(self.config.n_heads, n, memory.shape[1], keep=memory_keep)
         return StackInputs(
-            n, n_seen, positions, biases, turns, keep, memory, memory_mask, cache, self.growth(positions), {}
+            n, n_past, positions, biases, rotaries, keep, memory, memory_mask, cache, self.query_scale(positions), {}
         )
 
-    def through(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
+    def run_layer(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
         """The stream x [batch, pos, d_model] after one layer."""
         if (pause := between_layers.get()) is not None:
             pause()
@@ -460,8 +468,8 @@ class Stack(nn.Module):
         """The same for one layer: its own mask where it has a window, its own rotary angles and its part of the cache."""
         config, n = self.config, inputs.n
         windowed = config.is_windowed(layer)
-        held = None if inputs.cache is None else inputs.cache.layers[layer]
-        n_key = n if held is None else held.attn.n_held + n  # what a window hides for good is not even kept
+        cached = None if inputs.cache is None else inputs.cache.layers[layer]
+        n_key = n if cached is None else cached.attn.length + n  # what a window hides for good is not even kept
         mask = inputs.masks.get((windowed, n_key))
         if mask is None:
             mask = inputs.masks[windowed, n_key] = MaskRule(
@@ -474,12 +482,12 @@ class Stack(nn.Module):
                 first_query=n_key - n,
             )
         bias = inputs.biases[layer % len(inputs.biases)]
-        if isinstance(bias, DistanceBias) and n_key != inputs.n_seen + n:
-            bias = bias.of_last_keys(n_key)
-        turn = inputs.turns[windowed] if config.turns(layer) else None
-        return LayerInputs(mask, bias, turn, inputs.memory, inputs.memory_mask, held, inputs.growth)
+        if isinstance(bias, DistanceBias) and n_key != inputs.n_past + n:
+            bias = bias.last_keys(n_key)
+        rotary = inputs.rotaries[windowed] if config.uses_rotary(layer) else None
+        return LayerInputs(mask, bias, rotary, inputs.memory, inputs.memory_mask, cached, inputs.query_scale)
 
-    def growth(self, positions: Tensor) -> Tensor | None:
+    def query_scale(self, positions: Tensor) -> Tensor | None:
         """By how much queries at these positions are multiplied; None where they are not."""
         if not self.config.query_growth:
             return None
@@ -487,16 +495,16 @@ class Stack(nn.Module):
         factors = 1 + self.config.query_growth * (1 + steps).log()
         return factors.to(self.embed.token.weight.dtype)[:, None, :, None]
 
-    def turns(self, positions: Tensor, n_pos: int) -> tuple[Turn | None, Turn | None]:
+    def rotary_embeddings(self, positions: Tensor, n_pos: int) -> tuple[RotaryCosSin | None, RotaryCosSin | None]:
         """Cosine and sine at these positions of n_pos, for the layers that see everything and for those with a window."""
         if self.config.position != "rotary":
             return None, None
-        turn = self.turn(positions, n_pos, self.hook_angles, windowed=False)
+        rotary = self.rotary_embedding(positions, n_pos, self.hook_angles, windowed=False)
         if self.config.rotary_base_windowed is None:
-            return turn, turn
-        return turn, self.turn(positions, n_pos, self.hook_angles_windowed, windowed=True)
+            return rotary, rotary
+        return rotary, self.rotary_embedding(positions, n_pos, self.hook_angles_windowed, windowed=True)
 
-    def turn(self, positions: Tensor, n_pos: int, hook_angles: HookPoint, windowed: bool) -> Turn:
+    def rotary_embedding(self, positions: Tensor, n_pos: int, hook_angles: HookPoint, windowed: bool) -> RotaryCosSin:
         frequencies, factor = self.frequencies(n_pos, windowed, positions.device)
         angles = hook_angles(positions[..., None].float() * frequencies)  # [batch, pos, d_rotary/2]
         dtype = self.embed.token.weight.dtype
@@ -510,17 +518,17 @@ class Stack(nn.Module):
         """
         config = self.config  # read once: another thread may put another one in its place
         rule = rotary_rule(config, n_pos, windowed)
-        known = self.known_frequencies.get((rule, device))
-        if known is not None:
-            return known
+        cached = self.frequency_cache.get((rule, device))
+        if cached is not None:
+            return cached
         with torch.inference_mode(False):  # so that a training may use them too
             frequencies, factor = rotary_frequencies(config, n_pos, windowed)
-            found = frequencies.to(device), factor
+            result = frequencies.to(device), factor
         if rule.n_pos is None:  # else the next token turns by others
-            if len(self.known_frequencies) >= KNOWN_RULES:
-                self.known_frequencies = {}
-            self.known_frequencies[rule, device] = found
-        return found
+            if len(self.frequency_cache) >= MAX_CACHED_FREQUENCIES:
+                self.frequency_cache = {}
+            self.frequency_cache[rule, device] = result
+        return result
 
     def biases(self, positions: Tensor, key_positions: Tensor) -> tuple[DistanceBias | DistanceTable | None, ...]:
         """The bias of distance on the scores of every layer, or of each; None where position enters elsewhere alone."""
@@ -538,7 +546,7 @@ class Stack(nn.Module):
         return (None,)
 
 
-class Head(nn.Module):
+class LMHead(nn.Module):
     """From the last residual to a score for every word."""
 
     def __init__(self, config: ModelConfig):
@@ -546,8 +554,8 @@ class Head(nn.Module):
         self.scale, self.mlm, self.softcap = config.logit_scale, config.head == "mlm", config.logit_softcap
         if self.mlm:
             self.dense = nn.Linear(config.d_model, config.unembed_width)
-            self.activation = make_activation(config.head_activation or config.activation)
-            self.norm = make_norm(config, config.unembed_width)
+            self.activation = build_activation(config.head_activation or config.activation)
+            self.norm = build_norm(config, config.unembed_width)
         self.unembed = nn.Linear(config.unembed_width, config.vocab_size, bias=config.head_bias)
         self.hook_logits = HookPoint("batch", "pos", "vocab")
 
@@ -570,14 +578,14 @@ class Transformer(nn.Module):
             self.encoder = Stack(config, n, decodes=False, causal=False, cross=False)
         if n := config.n_decoder_layers:
             self.decoder = Stack(config, n, decodes=True, causal=config.causal, cross=self.encoder is not None)
-        self.head = Head(config) if config.head != "none" else None
+        self.head = LMHead(config) if config.head != "none" else None
         self.tie()
 
     def tie(self) -> None:
         """Share what the config shares: one token table for both stacks, and with the head where `tied`; one layer's weights."""
         if self.config.shared_layers:
             for stack in self.stacks:
-                share_layers(stack)
+                tie_layers(stack)
         first = self.stacks[0]
         for stack in self.stacks[1:]:
             stack.embed.token = first.embed.token
@@ -625,7 +633,7 @@ class Transformer(nn.Module):
         return self.decoder(target_ids, keep=target_keep, memory=memory, memory_keep=keep)
 
 
-def share_layers(stack: Stack) -> None:
+def tie_layers(stack: Stack) -> None:
     """Give every layer of a stack the weights of its first."""
     for block in stack.blocks[1:]:
         for name, weight in stack.blocks[0].named_parameters():
@@ -633,11 +641,11 @@ def share_layers(stack: Stack) -> None:
             setattr(block.get_submodule(module), leaf, weight)
 
 
-def cast(model: Transformer, dtype: torch.dtype) -> Transformer:
-    """The same model, its weights and tables in another format, those of norms as dtype_of says; what is shared stays shared."""
+def to_dtype(model: Transformer, dtype: torch.dtype) -> Transformer:
+    """The same model, its weights and tables in another format, those of norms as norm_dtype says; what is shared stays shared."""
     for module in model.modules():
         for name, weight in module.named_parameters(recurse=False):
-            setattr(module, name, nn.Parameter(weight.detach().to(dtype_of(module, dtype)), weight.requires_grad))
+            setattr(module, name, nn.Parameter(weight.detach().to(norm_dtype(module, dtype)), weight.requires_grad))
         for name, table in module.named_buffers(recurse=False):
             setattr(module, name, table.to(dtype))
     model.tie()

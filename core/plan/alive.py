@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig
-from ..model.transformer import Transformer, cast
+from ..model.transformer import Transformer, to_dtype
 from .live_bytes import LiveBytes
 from .plan import memory_plan
 from .ways import Ran, attending, foretell, ran
@@ -99,7 +99,7 @@ def _on_nothing(config: ModelConfig, dtype: str, way: Ran) -> tuple[Transformer,
     """A model that takes no memory. The fused kernel of the meta device goes another way than the real one: then fake tensors."""
     mode = FakeTensorMode() if way == "flash" else None
     with _tensors(mode):
-        return cast(Transformer(config), getattr(torch, dtype)).eval(), mode
+        return to_dtype(Transformer(config), getattr(torch, dtype)).eval(), mode
 
 
 @contextmanager

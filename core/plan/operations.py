@@ -367,7 +367,7 @@ class _Rows:
 
     def _norm_of(self, name: str, rows: int, width: int) -> Operation:
         numbers = rows * width * self.by
-        # The weights of RMS norms are in float32 at least (core.model.dtype_of).
+        # The weights of RMS norms are in float32 at least (core.model.norm_dtype).
         by = max(4, self.stored.other) if self.config.norm == "rms" else self.stored.other
         weights = norm(self.config, width) * by
         return Operation(

@@ -121,7 +121,7 @@ def parameters(config: ModelConfig, *, two_vocabularies: bool = False) -> Parame
 
 
 def float32_parameters(config: ModelConfig) -> int:
-    """How many of them are kept in float32 where the others take fewer bits: those of RMS norms (core.model.dtype_of)."""
+    """How many of them are kept in float32 where the others take fewer bits: those of RMS norms (core.model.norm_dtype)."""
     if config.norm != "rms" or not config.norm_weight:
         return 0
     count = config.unembed_width * (1 if config.head == "mlm" else 0)

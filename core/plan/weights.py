@@ -254,7 +254,7 @@ def _stored(config: ModelConfig, by: int, name: str) -> StoredWeights:
         found[1] += matrix.times
         numbers += matrix.times * matrix.rows * matrix.width
     count = parameters(config).total
-    # Tables of sinusoids are no parameters; RMS norms are in float32 where the others take fewer bits (core.model.dtype_of).
+    # Tables of sinusoids are no parameters; RMS norms are in float32 where the others take fewer bits (core.model.norm_dtype).
     tables = len(config.stacks) * config.n_ctx * config.embed_width * by if config.position == "sinusoidal" else 0
     rest = (count - numbers) * left + float32_parameters(config) * max(0, FLOAT - left)
     total = sum(n_bytes for n_bytes, _ in sums.values()) + rest + tables

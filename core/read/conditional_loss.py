@@ -12,7 +12,7 @@ from ..errors import TextError
 from ..model.next_tokens import allowed_only
 from ..model.rules import row_blocks
 from ..model.text import Tokens
-from ..model.transformer import Head
+from ..model.transformer import LMHead
 from ..run.predictions import allowed_scores, following, head_of
 from ..run.trace import Trace
 
@@ -80,7 +80,7 @@ def probabilities(trace: Trace, ids: Sequence[int], position: int | None = None)
     return chances[torch.tensor(list(ids), dtype=torch.long, device=chances.device)]
 
 
-def _head(trace: Trace) -> Head:
+def _head(trace: Trace) -> LMHead:
     if not trace.config.writes:
         raise TextError(
             f"{trace.spec.title} does not write the next word, so no word has a probability. Try a language model."

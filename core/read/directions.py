@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..errors import TextError
 from ..model.attention import RMSNorm
-from ..model.transformer import Block, Head, Stack
+from ..model.transformer import Block, LMHead, Stack
 from ..run.attention import AttentionRecord
 from ..run.predictions import check_token, checked_positions, likeliest
 from ..run.trace import Trace
@@ -66,7 +66,7 @@ def asked(run: Trace, positions: Sequence[int] | None, tokens: Sequence[int] | N
 def has_looks(run: Trace) -> bool:
     """Whether a logit of this model is a sum over looks: where it writes words, or scores them by a linear head."""
     head = run.loaded.model.head
-    return isinstance(head, Head) and not head.mlm and head.softcap is None and run.config.kind != "encoder"
+    return isinstance(head, LMHead) and not head.mlm and head.softcap is None and run.config.kind != "encoder"
 
 
 def site_of(run: Trace, site: Site | None) -> Site:

@@ -92,7 +92,7 @@ def routing(run: Trace, stack: str | None = None) -> Routing:
 
     def part(point: str, scores: Tensor) -> Tensor:
         """[pos, choice] of one layer, in the order of the weights; scores are [batch, pos, expert]."""
-        weights, numbers = mixtures[point].routed(scores[run.index])
+        weights, numbers = mixtures[point].route(scores[run.index])
         weights, order = weights.float().sort(dim=-1, descending=True, stable=True)
         chosen[point] = numbers.gather(-1, order)
         return weights

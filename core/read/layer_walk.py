@@ -267,7 +267,7 @@ def _experts(walk: Walk, h: Tensor) -> tuple[list[int | None], Tensor, Tensor]:
     """The experts that a token takes, their weights [choice], and what each makes of it, [choice, d_model]."""
     mixture = _mixture(walk.block)
     kind = mixture.router.weight.dtype
-    weights, numbers = mixture.routed(walk.values["mlp.router"].to(kind))
+    weights, numbers = mixture.route(walk.values["mlp.router"].to(kind))
     weights, order = weights.float().sort(descending=True, stable=True)
     chosen: list[int | None] = [*numbers[order].tolist()]
     if mixture.shared is not None:
@@ -392,7 +392,7 @@ def _mixture_factors(walk: Walk, name: str, place: Index) -> tuple[Tensor, Tenso
         return h, mixture.router.weight[place[0]].float(), _bias(mixture.router, place[0])
     if name == "experts":
         expert = _expert(mixture, walk.chosen[place[0]])
-        neurons = expert.neurons(h[None].to(expert.down.weight.dtype))[0].float()
+        neurons = expert.hidden(h[None].to(expert.down.weight.dtype))[0].float()
         return neurons, expert.down.weight[place[1]].float(), _bias(expert.down, place[1])
     raise ValueError(f"mlp.{name} is not a sum: it is the router's rule for one score among others")
 

@@ -129,7 +129,7 @@ class AttentionRecord:
     @property
     def rule(self) -> ScoreRule:
         """Mask, bias, scale and temperature for this text."""
-        return self.batch_rule.of(self.text)
+        return self.batch_rule.for_text(self.text)
 
     @property
     def o_weight(self) -> Tensor | None:
@@ -491,16 +491,16 @@ class AttentionRecord:
             scores = self.replaced_scores[self.text][heads][:, queries][:, :, keys].float()
         if stage == "scores":
             return scores
-        hides, given = not rule.mask.is_free, rule.mask.given
+        hides, given = not rule.mask.is_free, rule.mask.custom
         if stage == "pattern" and given is not None and given.is_soft:
             scores += pick(given.hiding(queries, keys))
-        elif hides and not rule.after:
-            scores.masked_fill_(~rule.mask.block(queries, keys, heads)[0], rule.fill)
+        elif hides and not rule.mask_after_softmax:
+            scores.masked_fill_(~rule.mask.block(queries, keys, heads)[0], rule.mask_value)
         if stage == "masked":
             return scores
         sinks = rule.sinks_of(heads)
         pattern = softmax(scores, None if sinks is None else sinks.to(scores.device))
-        return pattern.mul_(rule.mask.block(queries, keys, heads)[0]) if hides and rule.after else pattern
+        return pattern.mul_(rule.mask.block(queries, keys, heads)[0]) if hides and rule.mask_after_softmax else pattern
 
     def _heads_of(self, x: Tensor, heads: Tensor | None, rows: Tensor | slice | None = None) -> Tensor:
         """These heads of q, k or v, and these rows of them, [head, pos, d_head], where the record is computed. None: all."""

@@ -114,7 +114,7 @@ def part_of(x: Any, point: HookPoint, text: int, n: int, copy: bool) -> Any:
 
 def rule_of(rule: ScoreRule, text: int, n: int) -> ScoreRule:
     """The rule of one text of n tokens as it would be by itself: nothing of it says that there was padding."""
-    own = rule.of(text)
+    own = rule.for_text(text)
     bias = own.bias
     if isinstance(bias, DistanceBias):
         queries, keys = bias.query_positions[:, :n].clone(), bias.key_positions[:, :n].clone()

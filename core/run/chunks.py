@@ -26,7 +26,7 @@ from ..edits import Edit, Intervention
 from ..model.cache import Cache
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, HookPoint, hook_points, hooked
-from ..model.positions import count_positions
+from ..model.positions import position_ids
 from ..model.rules import DistanceBias, ScoreRule, row_blocks
 from ..model.transformer import Stack
 from ..plan.chunks import chunked_run_bytes
@@ -239,14 +239,14 @@ def run_in_chunks(forward: Pass, recorder: ChunkRecorder, chunks: Chunks) -> Las
     ends = last_rows(prompt.last_read)
     held: dict[int, Tensor] = {}
     ids, _, keep, _, _ = model_inputs(prompt, loaded.device)
-    edits = ChunkEdits(forward, count_positions(loaded.config, n, ids, keep), keep)
+    edits = ChunkEdits(forward, position_ids(loaded.config, n, ids, keep), keep)
     with (
         torch.inference_mode(),
         hooked(loaded.model, edits.hooks(), outside=forward.outside),
         hooked(loaded.model, recorder.hooks()),
     ):
         recorder.cut, recorder.keep_mask = chunks, keep
-        recorder.cache = Cache(kept_config(forward), room=n)
+        recorder.cache = Cache(kept_config(forward), capacity=n)
         whole = (
             torch.empty(prompt.batch, n, d_model, dtype=loaded.dtype, device=loaded.device)
             if recorder.hold_values

@@ -14,7 +14,7 @@ from ..checkpoints import Loaded
 from ..device import dtype_name
 from ..edits import Intervention, hooks_of
 from ..memory import admit_large
-from ..model.hooks import Hook, HookPoint, Look, current_hooks, hook_points, hooked
+from ..model.hooks import Hook, HookPoint, ReadHook, current_hooks, hook_points, hooked
 from ..plan.runs import run_bytes
 from ..plan.workload import Workload
 from .prompt import Prompt, model_inputs
@@ -42,7 +42,7 @@ class Pass:
         """The hook points where a hook from outside may have done so."""
         points = hook_points(self.loaded.model) if self.outside else {}
         hooks = ((name, self.outside.get(point)) for name, point in points.items())
-        return frozenset(name for name, hook in hooks if hook is not None and not isinstance(hook, Look))
+        return frozenset(name for name, hook in hooks if hook is not None and not isinstance(hook, ReadHook))
 
     def of(self, text: int) -> Pass:
         """The same over one text of the batch, with its padding."""
@@ -64,7 +64,7 @@ class Pass:
             yield
 
     @property
-    def spelled_out(self) -> frozenset[str]:
+    def is_eager(self) -> frozenset[str]:
         """The attentions that run in steps because something is hooked to their scores or their pattern."""
         ends = (".hook_scores", ".hook_pattern")
         return frozenset(name.rsplit(".", 1)[0] for name in self.edited if name.endswith(ends))
@@ -114,7 +114,7 @@ class Pass:
 
     def transient(self) -> int:
         """Bytes that this pass needs at its widest moment beside the weights, by the planner's word; nothing of it is kept."""
-        how = {"spelled_out": bool(self.spelled_out), "edited_rules": self.edited_rules}
+        how = {"spelled_out": bool(self.is_eager), "edited_rules": self.edited_rules}
         return run_bytes(self.loaded.config, self.workload, keep_values=False, **how).transient
 
     def linear(self, name: str) -> nn.Linear:

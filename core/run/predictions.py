@@ -15,7 +15,7 @@ from ..checkpoints import Loaded
 from ..errors import GenerationError, TextError
 from ..model.next_tokens import FREE, Following, allowed_only
 from ..model.text import Tokens, from_ids
-from ..model.transformer import Head
+from ..model.transformer import LMHead
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Predictions:
         )
 
 
-def head_of(loaded: Loaded) -> Head:
+def head_of(loaded: Loaded) -> LMHead:
     """The model's head. Raises TextError for a model that has none."""
     if loaded.model.head is None:
         raise TextError(loaded.headless)

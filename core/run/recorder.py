@@ -104,21 +104,21 @@ class Recorder:
     records: list[AttentionRecord] = field(default_factory=list)
     norms: dict[str, Tensor] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)  # what an attention or a stack showed so far, by hook point
-    spelled_out: frozenset[str] = frozenset()  # attentions that run in steps, because something edits them there
+    is_eager: frozenset[str] = frozenset()  # attentions that run in steps, because something edits them there
     measured: tuple[weakref.ref[Tensor], Tensor] | None = (
         None  # the last one, and its length; weak: it may go meanwhile
     )
 
     def __post_init__(self) -> None:
         self.edited = self.forward.edited
-        self.spelled_out = self.forward.spelled_out
+        self.is_eager = self.forward.is_eager
 
     def hooks(self) -> dict[str, Hook]:
         """A looking hook for every point. scores and pattern are looked at only where the run spells them out anyway."""
         hooks: dict[str, Hook] = {}
         for name, point in hook_points(self.forward.loaded.model).items():
             attention, kind = name.rsplit(".", 1)
-            if kind in ("hook_scores", "hook_pattern") and attention not in self.spelled_out:
+            if kind in ("hook_scores", "hook_pattern") and attention not in self.is_eager:
                 continue
             if kind == "hook_z":
                 hooks[name] = partial(self.see_z, name, point)
@@ -128,7 +128,7 @@ class Recorder:
                 hooks[name] = partial(self.see_rule, name)
             elif kind == "hook_position":
                 hooks[name] = partial(self.see_position, name, point, name in self.edited)
-            elif point.listed:
+            elif point.is_public:
                 hooks[name] = partial(self.see, name, point)
         return hooks
 
@@ -169,7 +169,7 @@ class Recorder:
         mask_shape = (shape[0], 1, *shape[2:])
         mask = Step(f"{attention}.hook_mask", SCORE_AXES, mask_shape, "bool", size // shape[1], False, mask_words(rule))
         self.steps.append(mask)
-        if attention not in self.spelled_out:
+        if attention not in self.is_eager:
             for what in ("scores", "pattern"):
                 note = "inside the fused kernel: never a tensor, computed again for what is looked at"
                 dtype = dtype_name(q.dtype)
@@ -235,7 +235,7 @@ def table_rows(forward: Pass, stack: str, places: Tensor) -> Tensor:
     with torch.inference_mode():
         embed = forward.loaded.model.get_submodule(f"{stack}.embed")
         assert isinstance(embed, Embedding)
-        return embed.position_rows(places)
+        return embed.position_embeddings(places)
 
 
 # By the last part of the name: what is kept as it passes, and where the length of the stream is measured.

@@ -57,11 +57,11 @@ class Trunk:
                         x = torch.cat([x, stream.expand(rows - len(x), -1, -1)])
                         read = None if memory is None else memory[:rows]
                         beside = _times(keep, rows), read, _times(memory_keep, rows)
-                        inputs = stack.inputs(its_ids.expand(rows, -1), *beside)
+                        inputs = stack.prepare_inputs(its_ids.expand(rows, -1), *beside)
                     if inputs is not None and stack is model.stacks[-1] and layer == len(streams) - 1:
                         x = self._last(stack, x, inputs, position)
                     elif inputs is not None:
-                        x = stack.through(layer, x, inputs)
+                        x = stack.run_layer(layer, x, inputs)
                 if inputs is not None:
                     x = stack.hook_final(stack.norm(x))
         return (
@@ -75,8 +75,10 @@ class Trunk:
         block, here = cast(Block, stack.blocks[at]), (f"{name}.blocks.{at}.", f"{name}.hook_final")
         behind = any(point.startswith(here) and "attn.hook_" not in point for point in self.forward.edits)
         if position is None or block.parallel or behind:
-            return stack.through(at, x, inputs)
-        return block.fed(block.mixed(x, stack.layer_inputs(at, inputs))[:, position : position + 1])
+            return stack.run_layer(at, x, inputs)
+        return block.mlp_sublayer(
+            block.attention_sublayers(x, stack.layer_inputs(at, inputs))[:, position : position + 1]
+        )
 
 
 def trunk_of(forward: Pass, looks: Mapping[str, Hook]) -> Trunk:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .. import frames
 from ..errors import InterventionError, TextError
-from ..model.hooks import Look
+from ..model.hooks import ReadHook
 from ..model.rules import row_blocks
 from ..model.text import Tokens
 from ..run.classes import check_class
@@ -356,7 +356,9 @@ def _last(run: Trace, name: str) -> slice:
     return slice(at, at + 1)
 
 
-def _lengths(run: Trace, position: int | None, sizes: Mapping[str, int], found: dict[str, Tensor]) -> dict[str, Look]:
+def _lengths(
+    run: Trace, position: int | None, sizes: Mapping[str, int], found: dict[str, Tensor]
+) -> dict[str, ReadHook]:
     """Looks that leave in `found` how long a vector each head [head] of an attention writes into the stream, before a norm after
     it: after the position that is asked about; where none is, and in the encoder of two stacks, the mean over the tokens of the
     text. `sizes` are {attention: how many heads are counted as one}."""
@@ -371,4 +373,4 @@ def _lengths(run: Trace, position: int | None, sizes: Mapping[str, int], found: 
         read = prompt.sources if name.startswith("encoder") or prompt.targets is None else prompt.targets
         found[name] = each[~torch.tensor(read[0].padding, device=each.device)].mean(0).cpu()
 
-    return {f"{name}.hook_result": Look(partial(norms, name)) for name in sizes}
+    return {f"{name}.hook_result": ReadHook(partial(norms, name)) for name in sizes}
