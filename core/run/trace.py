@@ -491,7 +491,7 @@ def _watched(
     what = f"{loaded.spec.title}, {n:,} tokens"
     with bar(unit=" attentions") as tell:
         return trace_tokens(
-            loaded, sources, targets, interventions, lambda so_far: tell(len(so_far.attention), layers, what)
+            loaded, sources, targets, interventions, lambda so_far: tell(len(so_far.records), layers, what)
         )
 
 
