@@ -22,7 +22,7 @@ RotaryCosSin = tuple[Tensor, Tensor]  # cosine and sine of the rotary angles, ea
 
 
 class RMSNorm(nn.Module):
-    """x / √mean(x²) · weight (Zhang & Sennrich 2019), in float32 whatever comes in."""
+    """x / √mean(x²) · weight (Zhang & Sennrich 2019), always computed in float32."""
 
     def __init__(self, width: int, eps: float):
         super().__init__()
@@ -37,7 +37,7 @@ def build_norm(config: ModelConfig, width: int, eps: float | None = None) -> nn.
     eps = config.norm_eps if eps is None else eps
     bias = config.norm_bias and config.norm_weight
     norm = RMSNorm(width, eps) if config.norm == "rms" else nn.LayerNorm(width, eps, bias=bias)
-    if not config.norm_weight:  # ones that are no parameter: neither learned, counted nor stored
+    if not config.norm_weight:  # a buffer of ones: not learned, not counted and not saved
         ones = norm.weight.detach()
         del norm.weight
         norm.register_buffer("weight", ones, persistent=False)
@@ -45,16 +45,16 @@ def build_norm(config: ModelConfig, width: int, eps: float | None = None) -> nn.
 
 
 def norm_dtype(module: nn.Module, dtype: torch.dtype) -> torch.dtype:
-    """The format of a module's weights in a model of `dtype`: for RMS norms float32 at least.
+    """The dtype of a module's weights in a model of this `dtype`: RMSNorm weights are at least float32.
 
-    They are computed in float32, and Gemma's are kept as their distance from one: rounded to bfloat16, 1 + w would have
-    eight bits left of which w has few. LayerNorm's stay as they are: its kernels take no other format than the stream's.
+    RMSNorm is computed in float32. Gemma stores its weights as an offset from one, and 1 + w in bfloat16 would leave
+    too few bits for w. LayerNorm weights keep `dtype`, because its kernels require the dtype of the residual stream.
     """
     return torch.promote_types(dtype, torch.float32) if isinstance(module, RMSNorm) else dtype
 
 
 class Attention(nn.Module):
-    """softmax(q kᵀ / √d_head) v for every head, side by side (Vaswani et al. 2017, §3.2), keys and values grouped as in GQA."""
+    """Multi-head attention, softmax(q kᵀ / √d_head) v (Vaswani et al. 2017, §3.2), with grouped-query attention."""
 
     def __init__(self, config: ModelConfig, rotary: bool):
         super().__init__()
@@ -62,24 +62,20 @@ class Attention(nn.Module):
         self.scale = 1 / math.sqrt(config.d_head) if config.attn_scale is None else config.attn_scale
         self.build_projections(config)
         self.o = nn.Linear(config.n_heads * config.value_width, config.d_model, bias=config.out_bias)
-        full = config.qk_norm_place == "full"
         self.norm_place = config.qk_norm_place
-        self.q_norm = (
-            build_norm(config, config.d_head * (config.n_heads if full else 1)) if config.qk_norm else nn.Identity()
-        )
-        self.k_norm = (
-            build_norm(config, config.d_head * (config.n_kv_heads if full else 1)) if config.qk_norm else nn.Identity()
-        )
+        n_q, n_k = (config.n_heads, config.n_kv_heads) if self.norm_place == "full" else (1, 1)  # heads per norm
+        self.q_norm = build_norm(config, config.d_head * n_q) if config.qk_norm else nn.Identity()
+        self.k_norm = build_norm(config, config.d_head * n_k) if config.qk_norm else nn.Identity()
         self.softcap = config.score_softcap
         self.sinks = nn.Parameter(torch.zeros(config.n_heads)) if config.sinks else None
 
-        if rotary:  # by rotary positions: as they are before that
+        if rotary:  # queries and keys before RoPE
             self.hook_q_pre = HookPoint("batch", "head", "query", "d_head", is_public=False)
             self.hook_k_pre = HookPoint("batch", "kv_head", "key", "d_head", is_public=False)
         self.hook_q = HookPoint("batch", "head", "query", "d_head")
         self.hook_k = HookPoint("batch", "kv_head", "key", "d_head")
         self.hook_v = HookPoint("batch", "kv_head", "key", "d_head")
-        self.hook_rule = HookPoint()  # a ScoreRule passes here, not a tensor
+        self.hook_rule = HookPoint()  # receives a ScoreRule instead of a tensor
         self.hook_scores = HookPoint("batch", "head", "query", "key")
         self.hook_pattern = HookPoint("batch", "head", "query", "key")
         self.hook_z = HookPoint("batch", "head", "query", "d_head")
@@ -96,9 +92,9 @@ class Attention(nn.Module):
         cache: AttentionCache | None = None,
         query_scale: Tensor | None = None,
     ) -> Tensor:
-        """x [batch, query, d_model] looks at memory [batch, key, d_model]; for self-attention they are the same.
+        """Attention from x [batch, query, d_model] to memory [batch, key, d_model], which is x in self-attention.
 
-        With a cache, it looks at the keys and values so far: those of earlier calls and, after them, memory's.
+        With a cache, the keys and values are those of earlier calls followed by those of `memory`.
         """
         return self.attend_and_project(*self.compute_qkv(x, memory, rotary, cache, query_scale), mask, bias)
 
@@ -110,7 +106,7 @@ class Attention(nn.Module):
         cache: AttentionCache | None,
         query_scale: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The queries of x [batch, head, query, d_head], and the keys and values so far, each [batch, kv_head, key, d_head]."""
+        """Queries of x [batch, head, query, d_head]; keys and values, cached ones first, each [batch, kv_head, key, d_head]."""
         q = self.project_queries(x)
         cached = None if cache is None else cache.cached
         if cached is None:
@@ -128,7 +124,7 @@ class Attention(nn.Module):
     def attend_and_project(
         self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None
     ) -> Tensor:
-        """The sum of what all heads find for these queries: [batch, query, d_model]."""
+        """Attention followed by the output projection: [batch, query, d_model]."""
         assert not isinstance(bias, DistanceTable)
         rule = self.hook_rule(ScoreRule(mask, self.scale, bias, softcap=self.softcap, sinks=self.sinks))
         is_eager = self.hook_scores.has_hooks or self.hook_pattern.has_hooks
@@ -141,27 +137,27 @@ class Attention(nn.Module):
         self.v = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
 
     def project_queries(self, x: Tensor) -> Tensor:
-        """[batch, query, d_model] -> [batch, head, query, d_head], before rotary positions turn them."""
+        """[batch, query, d_model] -> [batch, head, query, d_head], before RoPE."""
         return self.split_heads_normed(self.q(x), self.q_norm)
 
     def project_keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """[batch, key, d_model] -> k and v, each [batch, kv_head, key, d_head]; k before rotary positions turn it."""
+        """[batch, key, d_model] -> k and v, each [batch, kv_head, key, d_head]; k is before RoPE."""
         return self.split_heads_normed(self.k(memory), self.k_norm), self.split_heads(self.v(memory))
 
     def project_output(self, z: Tensor) -> Tensor:
-        """The sum over heads, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if has_hooks."""
+        """z W_O: [batch, head, query, d_head] -> [batch, query, d_model]; computed per head if hook_result has hooks."""
         out = self.o(z.transpose(1, 2).flatten(2))
         if not self.hook_result.has_hooks:
             return out
         weight = self.o.weight.unflatten(1, (-1, self.d_v))  # [d_model, head, d_head]
         result = torch.einsum("bhqd,mhd->bqhm", z, weight)
         edited = self.hook_result(result)
-        if edited is result:  # only looked at: the same bits as ever
+        if edited is result:  # hooks only read it: return the bit-identical product
             return out
         return edited.sum(2) if self.o.bias is None else edited.sum(2) + self.o.bias
 
     def eager_attention(self, q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
-        """The same in steps that a hook can see and change, for runs that edit scores or the pattern themselves."""
+        """attend() with materialised scores and pattern, so that hooks can read or edit them."""
         queries = torch.arange(q.shape[2], device=q.device)
         keys = torch.arange(k.shape[2], device=q.device)
         scores = self.hook_scores(rule.scores(q, k, queries, keys))  # [batch, head, query, key]
@@ -169,7 +165,7 @@ class Attention(nn.Module):
         return pattern @ v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
 
     def split_heads_normed(self, x: Tensor, norm: nn.Module) -> Tensor:
-        """Queries or keys [batch, pos, head * d_head] -> [batch, head, pos, d_head], normed where that comes before rotary."""
+        """Queries or keys [batch, pos, head * d_head] -> [batch, head, pos, d_head], with the norms that come before RoPE."""
         if self.norm_place == "full":
             return self.split_heads(norm(x))
         return self.split_heads(x) if self.norm_place == "turned" else norm(self.split_heads(x))
@@ -181,7 +177,7 @@ class Attention(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class DistanceTable:
-    """Inputs of disentangled attention: the vectors of distances [row, d_model] and the positions of the tokens."""
+    """Inputs of disentangled attention: distance embeddings [row, d_model] and token positions."""
 
     rows: Tensor
     query_positions: Tensor
@@ -189,7 +185,7 @@ class DistanceTable:
 
 
 class DisentangledAttention(Attention):
-    """Scores of content and distance (He et al. 2021, arXiv:2006.03654, §3.1): q·k, q with the distance's key, and its query with k."""
+    """DeBERTa's scores (He et al. 2021, arXiv:2006.03654, §3.1): q·k, q · key of the distance, query of the distance · k."""
 
     def __init__(self, config: ModelConfig, rotary: bool):
         super().__init__(config, rotary)
@@ -227,19 +223,19 @@ class DisentangledAttention(Attention):
         return super().attend_and_project(q, k, v, mask, bias)
 
     def project_rows(self, term: str, rows: Tensor) -> Tensor:
-        """[row, d_model] -> [head, row, d_head]: keys of the distances, or queries."""
+        """[row, d_model] -> keys or queries of the distances, [head, row, d_head]"""
         return self.split_heads(self.get_submodule(self.projection_names[term])(rows)[None])[0]
 
 
 class LatentAttention(Attention):
-    """Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434, §2.1): keys and values from few numbers of each token.
+    """Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434, §2.1): keys and values from a low-rank latent.
 
-    Of a head's d_head features the first d_rotary turn; a key's are one vector for all heads. Keys and values are kept, and
-    cached, as the heads use them.
+    The first d_rotary features of a head are rotated; for keys, all heads share them. The cache holds the keys and
+    values of every head, not the latent.
     """
 
     def build_projections(self, config: ModelConfig) -> None:
-        d_nope = config.d_head - config.d_rotary  # features that do not turn
+        d_nope = config.d_head - config.d_rotary  # features without RoPE
         self.n_heads = config.n_heads
         if config.q_rank:
             self.q_down = nn.Linear(config.d_model, config.q_rank, bias=False)

@@ -1,10 +1,10 @@
-"""One transformer, every shape: encoder, decoder, or both, chosen by ModelConfig.
+"""A transformer of any shape (encoder, decoder, or encoder-decoder), configured by ModelConfig.
 
-Axes, everywhere in this order:
-    batch    texts run together
-    head     query heads; kv_head counts the key/value heads they share (fewer than heads: grouped-query attention)
-    pos      places in one text; query looks, key is looked at
-    d_model  the residual stream     d_head  one head     d_ff  the hidden layer of the MLP     vocab  words
+Tensor axes, always in this order:
+    batch    texts in the batch
+    head     query heads; kv_head is the axis of key/value heads, which query heads share in grouped-query attention
+    pos      token positions; "query" and "key" name the two position axes of attention
+    d_model  width of the residual stream    d_head  width of a head    d_ff  MLP hidden width    vocab  tokens
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 XIELU_BETA = 0.5
 XIELU_EPS = -1e-6
 
-MAX_CACHED_FREQUENCIES = 16  # rotary rules whose frequencies a stack keeps
+MAX_CACHED_FREQUENCIES = 16  # rotary rules whose frequencies a stack caches
 
 
 class XIELU(nn.Module):
-    """xIELU: α_p x² + βx above zero, α_n (e^min(x, ε) − 1 − x) + βx below it, both α learned (Huang 2024, arXiv:2411.13010)."""
+    """xIELU (Huang 2024, arXiv:2411.13010): α_p x² + βx for x > 0, else α_n (e^min(x, ε) − 1 − x) + βx, with learned α."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,11 +83,9 @@ class MLP(nn.Module):
         self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
         self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
         self.activation = build_activation(config.activation)
-        self.hook_pre = HookPoint("batch", "pos", "d_ff", is_public=False)  # what the activation gets
+        self.hook_pre = HookPoint("batch", "pos", "d_ff", is_public=False)  # activation input
         if self.gate is not None:
-            self.hook_pre_linear = HookPoint(
-                "batch", "pos", "d_ff", is_public=False
-            )  # what the gate is multiplied with
+            self.hook_pre_linear = HookPoint("batch", "pos", "d_ff", is_public=False)  # factor of the gate
         self.hook_post = HookPoint("batch", "pos", "d_ff")
 
     def forward(self, x: Tensor) -> Tensor:
@@ -99,7 +97,7 @@ class MLP(nn.Module):
 
 
 class Expert(nn.Module):
-    """An MLP of a mixture of experts, which some tokens take: [token, d_model] -> [token, d_model]."""
+    """One expert of a mixture of experts: [token, d_model] -> [token, d_model]."""
 
     def __init__(self, config: ModelConfig, d_ff: int):
         super().__init__()
@@ -112,7 +110,7 @@ class Expert(nn.Module):
         return self.down(self.hidden(x))
 
     def hidden(self, x: Tensor) -> Tensor:
-        """[token, d_model] -> [token, d_ff]: what the last matrix is given."""
+        """[token, d_model] -> [token, d_ff]: the hidden activations, input of the down projection."""
         if self.gate is None:
             return self.activation(self.up(x))
         gate, up = self.gate(x), self.up(x)
@@ -122,7 +120,7 @@ class Expert(nn.Module):
 
 
 class MixtureOfExperts(nn.Module):
-    """Σ over the experts that the router chose of weight · expert(x), for each token (Shazeer et al. 2017, arXiv:1701.06538)."""
+    """Mixture of experts (Shazeer et al. 2017, arXiv:1701.06538): Σ weight · expert(x) over the selected experts."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -138,7 +136,7 @@ class MixtureOfExperts(nn.Module):
         self.experts = nn.ModuleList(Expert(config, config.d_ff) for _ in range(config.n_experts))
         self.shared = Expert(config, config.d_shared) if config.d_shared else None
         self.shared_gate = nn.Linear(config.d_model, 1, bias=False) if config.shared_gate else None
-        self.hook_router = HookPoint("batch", "pos", "expert")  # the score of every expert, before any is chosen
+        self.hook_router = HookPoint("batch", "pos", "expert")  # scores of all experts, before selection
 
     def forward(self, x: Tensor) -> Tensor:
         """[batch, pos, d_model] -> [batch, pos, d_model]"""
@@ -155,7 +153,7 @@ class MixtureOfExperts(nn.Module):
         return out.view_as(x)
 
     def route(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores [..., expert] -> weights and numbers of the chosen experts, each [..., top_k]."""
+        """Scores [..., expert] -> weights and indices of the selected experts, each [..., top_k]."""
         if self.kind == "sparsemixer":
             return self.route_sparsemixer(scores)
         shares = scores.float().softmax(-1) if self.kind == "softmax" else scores.float().sigmoid()
@@ -169,8 +167,10 @@ class MixtureOfExperts(nn.Module):
         return (weights * self.scale).to(scores.dtype), chosen
 
     def mask_weak_groups(self, ranked: Tensor) -> Tensor:
-        """Ranks [..., expert] with −∞ for those outside the best groups: by the best expert of each group, with a correction by the
-        sum of the best two."""
+        """`ranked` [..., expert] with −∞ outside the best groups.
+
+        A group's rank is its best expert's; with a correction, the sum of its best two.
+        """
         groups = ranked.unflatten(-1, (self.n_groups, -1))  # [..., group, expert]
         best = groups.topk(1 if self.correction is None else 2, dim=-1).values.sum(-1)
         kept = torch.zeros_like(best, dtype=torch.bool).scatter(
@@ -179,7 +179,7 @@ class MixtureOfExperts(nn.Module):
         return groups.masked_fill(~kept[..., None], float("-inf")).flatten(-2)
 
     def route_sparsemixer(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """The best expert and the next, each weighed by a softmax of those that are close to it."""
+        """SparseMixer routing: the top two experts, each weighted by a softmax over the experts with similar scores."""
         weights, chosen, left = [], [], scores
         for _ in range(2):
             best, number = left.max(-1, keepdim=True)
@@ -191,29 +191,29 @@ class MixtureOfExperts(nn.Module):
 
 
 class LayerInputs(NamedTuple):
-    """Inputs of one layer beside the stream."""
+    """Inputs of one layer other than the residual stream."""
 
     mask: MaskRule
     bias: BiasRule | DistanceTable | None
     rotary: RotaryCosSin | None
-    memory: Tensor | None  # [batch, key, d_model]: what cross-attention looks at
+    memory: Tensor | None  # [batch, key, d_model]: encoder output for cross-attention
     memory_mask: MaskRule | None
     cache: LayerCache | None
-    query_scale: Tensor | None = None  # factors of the queries, [batch or 1, 1, pos, 1]
+    query_scale: Tensor | None = None  # position-dependent scale of the queries, [batch or 1, 1, pos, 1]
 
 
 def build_mlp(config: ModelConfig, layer: int) -> nn.Module:
-    """The MLP of a layer, or its mixture of experts."""
+    """The MLP of a layer: dense or a mixture of experts."""
     if config.has_experts(layer):
         return MixtureOfExperts(config)
     return MLP(config, config.d_dense if config.n_experts else config.d_ff)
 
 
 class Block(nn.Module):
-    """One layer of the residual stream. The sublayers f are attention, cross-attention where there is an encoder, and the MLP.
+    """One transformer layer. Its sublayers f are attention, cross-attention (if there is an encoder) and the MLP.
 
-    in turn   pre: x + f(norm(x))    sandwich: x + norm(f(norm(x)))    after: x + norm(f(x))    post: norm(x + f(x))
-    parallel  x + attention(norm(x)) + mlp(norm(x)), with two norms or with one
+    sequential  pre: x + f(norm(x))    sandwich: x + norm(f(norm(x)))    after: x + norm(f(x))    post: norm(x + f(x))
+    parallel    x + attention(norm(x)) + mlp(norm(x)), with one shared norm or two
     """
 
     def __init__(self, config: ModelConfig, layer: int, cross: bool):
@@ -234,7 +234,7 @@ class Block(nn.Module):
         self.mlp_norm = nn.Identity() if config.shared_norm else before()
         self.mlp_out_norm = after()
         stream = ("batch", "pos", "d_model")
-        # In post order a norm's result is the stream itself, which has its own points; in after order a sublayer reads the stream.
+        # "post" norms output the residual stream, which has its own hook points; "after" sublayers read it unnormalised.
         points = config.norm_order not in ("post", "after")
         normed = partial(HookPoint, *stream, is_public=False) if points else nn.Identity
         self.hook_attn_normed, self.hook_mlp_normed = normed(), normed()
@@ -255,7 +255,7 @@ class Block(nn.Module):
         return self.hook_resid_post(x) if self.parallel else self.mlp_sublayer(x)
 
     def attention_sublayers(self, x: Tensor, inputs: LayerInputs) -> Tensor:
-        """The stream after all in which a token reads others; in parallel order, after everything."""
+        """The residual stream after the attention sublayers (in parallel order: after the whole layer)."""
         mask, bias, rotary, memory, memory_mask, cache, query_scale = inputs
         own, cross = (None, None) if cache is None else (cache.attn, cache.cross)
 
@@ -278,7 +278,7 @@ class Block(nn.Module):
         return x
 
     def attention_sublayers_last(self, x: Tensor, inputs: LayerInputs) -> Tensor:
-        """attention_sublayers() for the last token alone, [batch, 1, d_model]: one query, and the keys and values of all. Without cross-attention."""
+        """attention_sublayers() for the last token only, [batch, 1, d_model]: one query, all keys; no cross-attention."""
         cache = None if inputs.cache is None else inputs.cache.attn
 
         def attention(h: Tensor) -> Tensor:
@@ -299,7 +299,7 @@ class Block(nn.Module):
         return after + self.mlp_output(self.hook_mlp_normed(read))
 
     def mlp_sublayer(self, x: Tensor) -> Tensor:
-        """The stream after the MLP, which is computed for each token by itself, so that some alone may be asked for."""
+        """The residual stream after the MLP. Tokens do not interact here, so x may contain any subset of them."""
         return self.hook_resid_post(self.residual(x, self.mlp_norm, self.hook_mlp_normed, self.mlp_output))
 
     def mlp_output(self, h: Tensor) -> Tensor:
@@ -308,22 +308,22 @@ class Block(nn.Module):
     def residual(
         self, x: Tensor, norm: nn.Module, hook_normed: nn.Module, sublayer: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """post: norm(x + f(x))     the others: x + f(norm(x)), where after order has no norm but the one within f"""
+        """post: norm(x + f(x)); other orders: x + f(norm(x)). In "after" order the only norm is inside f."""
         if self.norm_order == "post":
             return norm(x + sublayer(x))
         return x + sublayer(hook_normed(norm(x)))
 
 
 def sinusoid_rows(config: ModelConfig) -> Tensor:
-    """The rows of a model's table of sinusoids, [pos, d_embed]: as for learned positions, the first may belong to padding."""
+    """The sinusoidal position table, [pos, d_embed]. As for learned positions, padding may reserve the first rows."""
     table = sinusoid_table(config.n_ctx + config.position_offset, config.embed_width, config.sinusoid_layout)
     if config.zero_sinusoid is not None:
         table[config.zero_sinusoid : config.zero_sinusoid + 1] = 0
-    return table[config.position_offset :].clone()  # a view would keep the rows of the padding
+    return table[config.position_offset :].clone()  # a view would keep the padding rows alive
 
 
 class Embedding(nn.Module):
-    """Token, position and token-type vectors, added."""
+    """Sum of token, position and token-type embeddings."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -360,41 +360,39 @@ class Embedding(nn.Module):
         return self.hook_embed(x if self.project is None else self.project(x))
 
     def zero_mask_tokens(self, x: Tensor, masked: Tensor, keep: Tensor | None) -> Tensor:
-        """Zeros for masked tokens; the others scaled as if the share of training were masked, which ESM-2's code fixes at 12 %."""
+        """Zeros for mask tokens; the others scaled to the share that was masked in training, 12 % in the code of ESM-2."""
         n = masked.shape[1] if keep is None else keep.sum(-1)
         share = masked.sum(-1) / n  # [batch]
         return x.masked_fill(masked[..., None], 0) * ((1 - 0.15 * 0.8) / (1 - share))[:, None, None]
 
     def position_embeddings(self, positions: Tensor) -> Tensor:
-        """[batch or 1, pos] -> the vectors added there, [batch or 1, pos, d_model]"""
+        """[batch or 1, pos] -> position embeddings [batch or 1, pos, d_model]"""
         if self.kind == "learned":
             return self.position(positions + self.offset)
         return self.sinusoid[positions].to(self.token.weight.dtype)
 
 
 class StackInputs(NamedTuple):
-    """Inputs of every layer of a stack in one pass, beside the stream."""
+    """Inputs shared by all layers of a stack in one pass, other than the residual stream."""
 
-    n: int  # tokens that the pass reads
-    n_past: int  # tokens before them, which a cache holds
+    n: int  # tokens in this pass
+    n_past: int  # earlier tokens, in the cache
     positions: Tensor  # [batch or 1, pos]
-    biases: tuple[DistanceBias | DistanceTable | None, ...]  # one for all layers, or one for each
-    rotaries: tuple[
-        RotaryCosSin | None, RotaryCosSin | None
-    ]  # of layers that see everything, and of those with a window
+    biases: tuple[DistanceBias | DistanceTable | None, ...]  # one for all layers, or one per layer
+    rotaries: tuple[RotaryCosSin | None, RotaryCosSin | None]  # full attention, sliding window
     keep: Tensor | None
     memory: Tensor | None
     memory_mask: MaskRule | None
     cache: Cache | None
-    query_scale: Tensor | None  # factors of the queries, [batch or 1, 1, pos, 1]
-    masks: dict[tuple[bool, int], MaskRule]  # by whether there is a window, and the number of keys: one for many layers
+    query_scale: Tensor | None  # position-dependent scale of the queries, [batch or 1, 1, pos, 1]
+    masks: dict[tuple[bool, int], MaskRule]  # by (is windowed, number of keys), shared between layers
 
 
 class Stack(nn.Module):
-    """Embedding, blocks, final norm: an encoder, which looks both ways, or a decoder, which looks back.
+    """Embedding, layers and final norm of an encoder (bidirectional) or a decoder (causal).
 
-    `causal` says where it looks, `decodes` which of the two it is: the decoder of an encoder-decoder may look both ways,
-    and a bias of distance is then a decoder's still.
+    `causal` sets the mask and `decodes` the role. They can differ: a decoder without a causal mask still uses the
+    decoder's relative position bias.
     """
 
     def __init__(self, config: ModelConfig, n_layers: int, *, decodes: bool, causal: bool, cross: bool):
@@ -429,9 +427,9 @@ class Stack(nn.Module):
         memory_keep: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """ids [batch, pos] -> [batch, pos, d_model]. keep is True where there is a real token, False on padding.
+        """ids [batch, pos] -> [batch, pos, d_model]. `keep` is True for real tokens and False for padding.
 
-        With a cache, ids are the tokens after those it has seen, and keep [batch, key] speaks of all of them.
+        With a cache, `ids` are the new tokens only, and `keep` [batch, key] covers cached and new tokens.
         """
         inputs = self.prepare_inputs(ids, keep, memory, memory_keep, cache)
         x = self.embed(ids, inputs.positions, type_ids, keep)
@@ -447,7 +445,7 @@ class Stack(nn.Module):
         memory_keep: Tensor | None = None,
         cache: Cache | None = None,
     ) -> StackInputs:
-        """Inputs of the layers beside the stream of these tokens, by the arguments of forward()."""
+        """Prepare the layer inputs for these tokens; the arguments are those of forward()."""
         n, n_past = ids.shape[1], 0 if cache is None else cache.n_past
         all_positions = self.hook_positions(position_ids(self.config, n_past + n, ids, keep))
         positions = all_positions[:, n_past:] if n_past else all_positions
@@ -459,17 +457,17 @@ class Stack(nn.Module):
         )
 
     def run_layer(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
-        """The stream x [batch, pos, d_model] after one layer."""
+        """The residual stream x [batch, pos, d_model] after one layer."""
         if (pause := between_layers.get()) is not None:
             pause()
         return self.blocks[layer](x, self.layer_inputs(layer, inputs))
 
     def layer_inputs(self, layer: int, inputs: StackInputs) -> LayerInputs:
-        """The same for one layer: its own mask where it has a window, its own rotary angles and its part of the cache."""
+        """The inputs of one layer: its mask (windowed or full), rotary embedding and cache."""
         config, n = self.config, inputs.n
         windowed = config.is_windowed(layer)
         cached = None if inputs.cache is None else inputs.cache.layers[layer]
-        n_key = n if cached is None else cached.attn.length + n  # what a window hides for good is not even kept
+        n_key = n if cached is None else cached.attn.length + n  # windowed caches drop keys outside the window
         mask = inputs.masks.get((windowed, n_key))
         if mask is None:
             mask = inputs.masks[windowed, n_key] = MaskRule(
@@ -488,7 +486,7 @@ class Stack(nn.Module):
         return LayerInputs(mask, bias, rotary, inputs.memory, inputs.memory_mask, cached, inputs.query_scale)
 
     def query_scale(self, positions: Tensor) -> Tensor | None:
-        """By how much queries at these positions are multiplied; None where they are not."""
+        """Position-dependent scale of the queries; None if the model has none."""
         if not self.config.query_growth:
             return None
         steps = (positions.float() / self.config.query_growth_length).floor()
@@ -496,7 +494,7 @@ class Stack(nn.Module):
         return factors.to(self.embed.token.weight.dtype)[:, None, :, None]
 
     def rotary_embeddings(self, positions: Tensor, n_pos: int) -> tuple[RotaryCosSin | None, RotaryCosSin | None]:
-        """Cosine and sine at these positions of n_pos, for the layers that see everything and for those with a window."""
+        """Rotary (cos, sin) at these positions out of n_pos, for full-attention and for sliding-window layers."""
         if self.config.position != "rotary":
             return None, None
         rotary = self.rotary_embedding(positions, n_pos, self.hook_angles, windowed=False)
@@ -511,27 +509,27 @@ class Stack(nn.Module):
         return (angles.cos() * factor).to(dtype)[:, None], (angles.sin() * factor).to(dtype)[:, None]
 
     def frequencies(self, n_pos: int, windowed: bool, device: torch.device) -> tuple[Tensor, float]:
-        """rotary_frequencies on the device, where they lie from one pass to the next: a token's pass need not wait for them.
+        """rotary_frequencies() on the device, cached between passes so that decoding does not wait for a transfer.
 
-        They are kept by the very rule that they come from, so that a stack that is given another one, or that shares this
-        memory with a stack of another one, never turns by what an earlier run left here.
+        The cache key is the rotary rule itself, so frequencies are never reused after the rule changes, even if
+        stacks with different rules share the cache.
         """
-        config = self.config  # read once: another thread may put another one in its place
+        config = self.config  # read once: another thread may replace it
         rule = rotary_rule(config, n_pos, windowed)
         cached = self.frequency_cache.get((rule, device))
         if cached is not None:
             return cached
-        with torch.inference_mode(False):  # so that a training may use them too
+        with torch.inference_mode(False):  # so that training can use them too
             frequencies, factor = rotary_frequencies(config, n_pos, windowed)
             result = frequencies.to(device), factor
-        if rule.n_pos is None:  # else the next token turns by others
+        if rule.n_pos is None:  # otherwise the frequencies depend on the length
             if len(self.frequency_cache) >= MAX_CACHED_FREQUENCIES:
                 self.frequency_cache = {}
             self.frequency_cache[rule, device] = result
         return result
 
     def biases(self, positions: Tensor, key_positions: Tensor) -> tuple[DistanceBias | DistanceTable | None, ...]:
-        """The bias of distance on the scores of every layer, or of each; None where position enters elsewhere alone."""
+        """The distance bias on the scores, one for all layers or one per layer; None for other position encodings."""
         if self.config.position == "disentangled":
             return (DistanceTable(self.distance_norm(self.distances.weight), positions, key_positions),)
         if self.config.has_relative_bias:
@@ -547,7 +545,7 @@ class Stack(nn.Module):
 
 
 class LMHead(nn.Module):
-    """From the last residual to a score for every word."""
+    """Language-modelling head: from the final residual stream to logits."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -568,7 +566,7 @@ class LMHead(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The stacks that the config asks for, and a head unless it asks for none."""
+    """The stacks and the LM head that the config specifies."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -582,7 +580,7 @@ class Transformer(nn.Module):
         self.tie()
 
     def tie(self) -> None:
-        """Share what the config shares: one token table for both stacks, and with the head where `tied`; one layer's weights."""
+        """Tie shared weights: both stacks' embeddings, the unembedding if `tied`, and the layers if `shared_layers`."""
         if self.config.shared_layers:
             for stack in self.stacks:
                 tie_layers(stack)
@@ -604,9 +602,9 @@ class Transformer(nn.Module):
         target_keep: Tensor | None = None,
         type_ids: Tensor | None = None,
     ) -> Tensor:
-        """Logits [batch, pos, vocab] of the target for encoder-decoders, of the only text otherwise.
+        """Logits [batch, pos, vocab]: of the target for an encoder-decoder, otherwise of the text.
 
-        Without a head: the last residual [batch, pos, d_model].
+        Without an LM head: the final residual stream [batch, pos, d_model].
         """
         x = self.last_residual(ids, target_ids, keep, target_keep, type_ids)
         return x if self.head is None else self.head(x)
@@ -619,7 +617,7 @@ class Transformer(nn.Module):
         target_keep: Tensor | None = None,
         type_ids: Tensor | None = None,
     ) -> Tensor:
-        """[batch, pos, d_model]: all of the pass but the head, which may then be asked about a few positions only."""
+        """The final residual stream [batch, pos, d_model], so that logits can be computed at selected positions only."""
         if self.encoder is None:
             assert self.decoder is not None
             return self.decoder(ids, keep=keep)
@@ -634,7 +632,7 @@ class Transformer(nn.Module):
 
 
 def tie_layers(stack: Stack) -> None:
-    """Give every layer of a stack the weights of its first."""
+    """Make every layer of a stack share the weights of the first."""
     for block in stack.blocks[1:]:
         for name, weight in stack.blocks[0].named_parameters():
             module, _, leaf = name.rpartition(".")
@@ -642,7 +640,7 @@ def tie_layers(stack: Stack) -> None:
 
 
 def to_dtype(model: Transformer, dtype: torch.dtype) -> Transformer:
-    """The same model, its weights and tables in another format, those of norms as norm_dtype says; what is shared stays shared."""
+    """Convert the weights and tables of a model to `dtype` in place (norms: see norm_dtype); tied weights stay tied."""
     for module in model.modules():
         for name, weight in module.named_parameters(recurse=False):
             setattr(module, name, nn.Parameter(weight.detach().to(norm_dtype(module, dtype)), weight.requires_grad))
