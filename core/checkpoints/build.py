@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ..model.config import ModelConfig
-from ..model.transformer import Transformer, cast
+from ..model.transformer import Transformer, to_dtype
 from . import Loaded, ModelSpec
 
 
@@ -19,7 +19,7 @@ def build(
     """An untrained model, reproducible by its seed. It has no tokenizer: trace it with ids=[...]."""
     with SeededInit(seed):
         model = initialise(Transformer(config))
-    model = cast(model, dtype).to(device).eval().requires_grad_(False)
+    model = to_dtype(model, dtype).to(device).eval().requires_grad_(False)
     spec = ModelSpec(
         id="built",
         title=f"random {config.kind}",

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from ..errors import CheckpointError
+from ..model.attention import norm_dtype
 from ..model.classifier import ACTIVATIONS, Classifier, ClassifierShape, ClassNames, Kind, Reads
 from ..model.config import ModelConfig
-from ..model.transformer import dtype_of
 from .family import Family, Source, Theirs, shown
 from .files import Stored
 
@@ -194,4 +194,4 @@ def filled(model: Classifier, state: Mapping[str, torch.Tensor]) -> Classifier:
 def format_of(model: Classifier, name: str, dtype: torch.dtype) -> torch.dtype:
     """dtype of one of the head's tensors."""
     owner: nn.Module = model.get_submodule(name.rpartition(".")[0])
-    return dtype_of(owner, dtype)
+    return norm_dtype(owner, dtype)

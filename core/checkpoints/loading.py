@@ -15,9 +15,10 @@ from torch.overrides import TorchFunctionMode
 
 from .. import memory
 from ..errors import CheckpointError, ConfigError
+from ..model.attention import RMSNorm, norm_dtype
 from ..model.classifier import Classifier
 from ..model.config import ModelConfig
-from ..model.transformer import Embedding, RMSNorm, Transformer, dtype_of, sinusoids_of
+from ..model.transformer import Embedding, Transformer, sinusoid_rows
 from .bare_names import strip_prefix
 from .classifiers import classifies, empty_classifier, filled, format_of, row_of, sources_of
 from .families import FAMILIES
@@ -198,7 +199,7 @@ def assemble(
     model, config, family, places = plan.model, plan.config, plan.family, plan.places
     admit_weights(plan, device, dtype)
     state = {
-        name: value_of(name, place, shape_of(model, name), config, device, dtype_of(owner_of(model, name), dtype))
+        name: value_of(name, place, shape_of(model, name), config, device, norm_dtype(owner_of(model, name), dtype))
         for name, place in places.items()
     }
     model.load_state_dict(state, strict=False, assign=True)
@@ -542,7 +543,7 @@ def fill_computed(model: Transformer, config: ModelConfig, device: torch.device,
     """Fill tensors that are computed instead of loaded: sinusoids, and the ones of norms without weights."""
     for module in model.modules():
         if isinstance(module, Embedding) and config.position == "sinusoidal":
-            module.sinusoid = sinusoids_of(config).to(device=device, dtype=dtype)
+            module.sinusoid = sinusoid_rows(config).to(device=device, dtype=dtype)
         if isinstance(module, RMSNorm | nn.LayerNorm) and not config.norm_weight:
-            ones = torch.ones(module.weight.shape, device=device, dtype=dtype_of(module, dtype))
+            ones = torch.ones(module.weight.shape, device=device, dtype=norm_dtype(module, dtype))
             module.register_buffer("weight", ones, persistent=False)

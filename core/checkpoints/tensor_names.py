@@ -12,7 +12,7 @@ import torch
 
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
-from ..model.transformer import sinusoids_of
+from ..model.transformer import sinusoid_rows
 from .bare_names import WRAPPERS, strip_wrappers
 from .files import FLOATS, SINGLE, Stored, class_of, listed, quoted
 
@@ -108,7 +108,7 @@ def reason_harmless(stored: Stored, config: ModelConfig) -> str | None:
         if row.fits(stored):
             return row.reason
     if config.position == "sinusoidal" and re.search(r"(^|\.)embed_positions\.weight$", stored.name):
-        table = sinusoids_of(config)
+        table = sinusoid_rows(config)
         like = stored.shape == tuple(table.shape) and stored.dtype in FLOATS
         if like and torch.allclose(stored.read().float(), table, atol=0.01):  # it may be stored in half precision
             return "the sinusoids, which are computed"

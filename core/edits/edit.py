@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InterventionError
-from ..model.hooks import Hook, chain
+from ..model.hooks import Hook, compose_hooks
 from ..model.mask_edits import Painted, Region, check_size, painted
 from ..model.rules import ScoreRule
 from ..model.transformer import Transformer
@@ -177,7 +177,7 @@ def hooks_of(model: Transformer, interventions: Iterable[Intervention]) -> dict[
             else:
                 yield from some
 
-    return {point: chain(*merged(hooks)) for point, hooks in by_point.items()}
+    return {point: compose_hooks(*merged(hooks)) for point, hooks in by_point.items()}
 
 
 def stacks_of(model: Transformer, stack: StackName | None) -> list[StackName]:

@@ -174,7 +174,7 @@ class MaskAfterSoftmax(Edit, word="aftersoftmax"):
         return True  # hidden keys take part in the softmax
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        return rule_hooks(self, model, lambda rule: replace(rule, after=True))
+        return rule_hooks(self, model, lambda rule: replace(rule, mask_after_softmax=True))
 
 
 @dataclass(frozen=True, repr=False)
@@ -191,7 +191,7 @@ class MaskFill(Edit, word="fill"):
         return True  # finite hidden scores have weights
 
     def hooks(self, model: Transformer) -> Mapping[str, Hook]:
-        return rule_hooks(self, model, lambda rule: replace(rule, fill=self.value))
+        return rule_hooks(self, model, lambda rule: replace(rule, mask_value=self.value))
 
 
 def _order_hooks(

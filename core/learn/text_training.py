@@ -25,7 +25,7 @@ from ..checkpoints.own import TokenIds, model_zip
 from ..errors import Refused
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, hooked
-from ..model.transformer import Transformer, cast
+from ..model.transformer import Transformer, to_dtype
 from .training import Batch, Recipe, State, make_optimiser, state_of, train, train_bpe
 
 Unit = Literal["letters", "pieces"]
@@ -323,7 +323,7 @@ def opened(
     return replace(
         made,
         spec=replace(described(key), n_params=made.spec.n_params),
-        model=cast(restored(of, state), dtype).to(device).eval().requires_grad_(False),
+        model=to_dtype(restored(of, state), dtype).to(device).eval().requires_grad_(False),
         tokenizer=of.reader,
         device=torch.device(device),
         dtype=dtype,

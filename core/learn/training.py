@@ -31,7 +31,7 @@ from ..device import multiplies_bfloat16
 from ..edits import Intervention, hooks_of
 from ..errors import CheckpointError, ConfigError
 from ..model.fused import FusedCall
-from ..model.hooks import Hook, chain, hook_points, hooked
+from ..model.hooks import Hook, compose_hooks, hook_points, hooked
 from ..model.transformer import Transformer
 
 STATE = "training.json"
@@ -145,7 +145,7 @@ def train(
         step = start.step
     edits = dict(hooks_of(model, interventions))
     for name, hook in (hooks or {}).items():
-        edits[name] = chain(edits[name], hook) if name in edits else hook
+        edits[name] = compose_hooks(edits[name], hook) if name in edits else hook
     return _loop(_Training(model, batches, recipe, optimiser, edits, step, seconds), folder, save_every)
 
 

@@ -24,7 +24,7 @@ from ..edits import DropCausalMask, DropPositions, Edit, NoScale, hooks_of
 from ..errors import CheckpointError, Refused
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, hooked
-from ..model.transformer import Transformer, cast
+from ..model.transformer import Transformer, to_dtype
 from ..run.notebook_picture import one_line
 from ..run.trace import trace
 from .fork_states import EVERY, States
@@ -272,7 +272,7 @@ def opened(spec: Spec, frame: Frame, device: str | torch.device = "cpu", dtype: 
     return replace(
         made,
         spec=replace(own if frame.step == spec.steps else at_point(own, str(frame.step)), n_params=made.spec.n_params),
-        model=cast(made.model, dtype).to(device),
+        model=to_dtype(made.model, dtype).to(device),
         tokenizer=tokenizer_for(task),
         device=torch.device(device),
         dtype=dtype,

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .attention import build_norm
 from .config import ModelConfig
-from .transformer import make_norm
 
 Kind = Literal["one", "several", "numbers"]
 Reads = Literal["first", "last", "mean", "late", "end"]
@@ -78,7 +78,7 @@ class Classifier(nn.Module):
         super().__init__()
         self.shape = shape
         self.dense = nn.Linear(config.d_model, config.d_model) if shape.activation else None
-        self.norm = make_norm(config, config.d_model) if shape.norm else None
+        self.norm = build_norm(config, config.d_model) if shape.norm else None
         self.out = nn.Linear(config.d_model, len(shape.classes.names), bias=shape.bias)
 
     @property

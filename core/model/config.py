@@ -71,7 +71,7 @@ class ModelConfig:
     # embedding
     position: Position = "learned"
     position_offset: int = 0  # RoBERTa, OPT and BART reserve the first rows of the table for padding
-    position_counts: PositionCounts = "places"  # see positions.count_positions
+    position_counts: PositionCounts = "places"  # see positions.position_ids
     sinusoid_layout: SinusoidLayout = "interleaved"
     zero_sinusoid: int | None = None  # a row of the table with zeros (XGLM: that of its padding id)
     n_token_types: int = 0
@@ -279,7 +279,7 @@ class ModelConfig:
         """True if the fused kernel does not support the self-attention, which then runs step by step."""
         return self.score_softcap is not None or self.sinks
 
-    def turns(self, layer: int) -> bool:
+    def uses_rotary(self, layer: int) -> bool:
         """True if this layer rotates its queries and keys."""
         return self.position == "rotary" and layer not in self.unturned_layers
 

@@ -1,7 +1,7 @@
-"""HookPoint: a named place in the forward pass where a run may look at, or replace, what flows by.
+"""HookPoint: a named point of the forward pass where a run can read or replace the tensor.
 
-Nothing is ever attached to a model. A run sets its hooks in a context variable, every hook point looks there, and so
-any number of threads trace one shared model side by side without seeing each other.
+Hooks are not attached to the model. A run sets them in a context variable that every hook point reads, so any number of
+threads can trace one shared model independently.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from weakref import WeakKeyDictionary
 
 from torch import nn
 
-Hook = Callable[[Any], Any]  # return None to look, a value to replace; clone a tensor before editing it
+Hook = Callable[[Any], Any]  # return None to read, a value to replace; clone a tensor before editing it
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
-    """A hook that changes nothing, whatever it returns: a run with it is not an edited one. It may be shown a text in pieces."""
+class ReadHook:
+    """A hook that only reads; its return value is ignored. A run with it is not edited, and may be read in chunks."""
 
-    look: Callable[[Any], object]
+    read: Callable[[Any], object]
 
     def __call__(self, x: Any) -> None:
-        self.look(x)
+        self.read(x)
 
 
 class HookPoint(nn.Module):
-    """Passes its input through. Its module path is its name; `axes` are the names of the dimensions that pass.
+    """Returns its input unless a hook replaces it. Its name is its module path; `axes` names the dimensions.
 
-    A point that is not `listed` is no step of its own in tables of a pass: what passes there is what an operation beside
-    it is named for, or is computed only for watchers.
+    Points that are not `is_public` are left out of tables of a pass: their tensor is the result of an operation listed
+    there, or is computed only for hooks.
     """
 
-    def __init__(self, *axes: str, listed: bool = True):
+    def __init__(self, *axes: str, is_public: bool = True):
         super().__init__()
-        self.axes, self.listed = axes, listed
+        self.axes, self.is_public = axes, is_public
 
     def __call__(self, x: Any) -> Any:
-        # A token that is written passes hundreds of points: what torch does around a module's call takes longer than this one.
+        # Decoding a token calls hundreds of hook points, and nn.Module.__call__ costs more than forward() here.
         if self._forward_hooks or self._forward_pre_hooks:
             return super().__call__(x)
         return self.forward(x)
@@ -55,8 +55,8 @@ class HookPoint(nn.Module):
         return x if out is None else out
 
     @property
-    def watched(self) -> bool:
-        """Whether the current run has a hook here. Attention asks, to spell itself out only where it must."""
+    def has_hooks(self) -> bool:
+        """True if the current run has a hook here. Attention is eager only then."""
         hooks = _hooks.get()
         return hooks is not None and self in hooks
 
@@ -66,12 +66,12 @@ class HookPoint(nn.Module):
 
 _hooks: ContextVar[Mapping[HookPoint, Hook] | None] = ContextVar("hooks", default=None)
 
-# Called before every layer of a stack, where a pass may pause for another one. A caller of a model must not hold a lock then.
+# Called before every layer of a stack, where a pass may pause for another one; callers of a model must not hold a lock.
 between_layers: ContextVar[Callable[[], object] | None] = ContextVar("between_layers", default=None)
 
 
 def hook_points(model: nn.Module) -> Mapping[str, HookPoint]:
-    """Every hook point by its module path, e.g. `decoder.blocks.3.attn.hook_q`. Looked up once for each model."""
+    """Every hook point by its module path, such as `decoder.blocks.3.attn.hook_q`; cached per model."""
     points = _points.get(model)
     if points is None:
         found = {name: module for name, module in model.named_modules() if isinstance(module, HookPoint)}
@@ -79,12 +79,12 @@ def hook_points(model: nn.Module) -> Mapping[str, HookPoint]:
     return points
 
 
-# Walking all modules takes as long as a small layer does; a model's hook points are fixed when it is built.
+# Cached because walking all modules takes as long as a small layer.
 _points: WeakKeyDictionary[nn.Module, Mapping[str, HookPoint]] = WeakKeyDictionary()
 
 
 def current_hooks() -> Mapping[HookPoint, Hook]:
-    """The hooks of the context that the caller is in, outer and inner ones at one point together."""
+    """The hooks of the current context; outer and inner hooks of one point are composed."""
     return _hooks.get() or {}
 
 
@@ -92,11 +92,10 @@ def current_hooks() -> Mapping[HookPoint, Hook]:
 def hooked(
     model: nn.Module, hooks: Mapping[str, Hook], *, outside: Mapping[HookPoint, Hook] | None = None
 ) -> Iterator[None]:
-    """Run `hooks` at the named points of `model` for every forward pass of this context.
+    """Run `hooks` at the named points of `model` in every forward pass of this context.
 
-    Contexts nest: at one point the outer hook runs first and the inner one sees what it left. `outside` are the hooks of
-    an earlier context, by current_hooks(), which then stand in the place of those that are open now.
-    Raises KeyError naming the points that do not exist.
+    Contexts nest: at one point the outer hook runs first, and the inner one receives its result. `outside`, from
+    current_hooks() of an earlier context, replaces the hooks that are open now. Raises KeyError for unknown points.
     """
     points = hook_points(model)
     if unknown := sorted(hooks.keys() - points.keys()):
@@ -104,7 +103,7 @@ def hooked(
     merged = dict(current_hooks() if outside is None else outside)
     for name, hook in hooks.items():
         point = points[name]
-        merged[point] = chain(merged[point], hook) if point in merged else hook
+        merged[point] = compose_hooks(merged[point], hook) if point in merged else hook
     token = _hooks.set(merged)
     try:
         yield
@@ -112,8 +111,8 @@ def hooked(
         _hooks.reset(token)
 
 
-def chain(*hooks: Hook) -> Hook:
-    """One hook that runs several in order, each seeing what the one before it left."""
+def compose_hooks(*hooks: Hook) -> Hook:
+    """One hook that runs several in order, each on the result of the one before."""
 
     def run(x: Any) -> Any:
         for hook in hooks:
@@ -121,4 +120,4 @@ def chain(*hooks: Hook) -> Hook:
             x = x if out is None else out
         return x
 
-    return Look(run) if all(isinstance(hook, Look) for hook in hooks) else run
+    return ReadHook(run) if all(isinstance(hook, ReadHook) for hook in hooks) else run

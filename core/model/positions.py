@@ -1,4 +1,4 @@
-"""Where a token's place in line enters: added to the embeddings, turned into q and k, or added to the scores."""
+"""Positional encodings: added to the embeddings, applied to q and k (RoPE), or added to the scores."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .config import ModelConfig, RotaryScaling, SinusoidLayout
 def sinusoid_table(n_pos: int, d_model: int, layout: SinusoidLayout) -> Tensor:
     """[pos, d_model]: wavelengths rise geometrically from 2π to 10000·2π (Vaswani et al. 2017, §3.5).
 
-    `interleaved` alternates sine and cosine as the paper writes it; `halves` puts all sines first, then all cosines,
-    as Marian does; `fairseq` does the same with frequencies that end at exactly 1/10000.
+    `interleaved` alternates sine and cosine as in the paper; `halves` has all sines first, then all cosines (Marian);
+    `fairseq` is `halves` with frequencies that end at exactly 1/10000.
     """
     steps = torch.arange(0, d_model, 2, dtype=torch.float64)
     frequencies = 10_000 ** (-steps / (d_model - 2 if layout == "fairseq" else d_model))
@@ -25,14 +25,13 @@ def sinusoid_table(n_pos: int, d_model: int, layout: SinusoidLayout) -> Tensor:
     return table.float()
 
 
-def count_positions(config: ModelConfig, n: int, ids: Tensor, keep: Tensor | None) -> Tensor:
+def position_ids(config: ModelConfig, n: int, ids: Tensor, keep: Tensor | None) -> Tensor:
     """[batch or 1, pos]: the position of each of n tokens, by config.position_counts; ids [batch, pos] are the last ones.
-    Padding at an end moves nothing by any of them.
+    Padding at an end never moves a token.
 
-    places       how far a token is from the first that is real; those between that are hidden have their places too, and
-                 padding repeats the first or the last one
-    seen         how many tokens before it are not hidden; a hidden one has -1 (OPT)
-    not_padding  how many tokens before it are not the padding's token, hidden or not; that token has -1 (RoBERTa, fairseq)
+    places       distance from the first real token, counting masked tokens in between; padding repeats the first or last
+    seen         number of unmasked tokens before it; -1 for a masked token (OPT)
+    not_padding  number of tokens before it other than the padding token, masked or not; -1 for that token (RoBERTa, fairseq)
     """
     if (uncounted := config.uncounted_id) is not None:  # not_padding
         return _counted(ids != uncounted)
@@ -41,17 +40,20 @@ def count_positions(config: ModelConfig, n: int, ids: Tensor, keep: Tensor | Non
     if config.position_counts == "seen":
         return _counted(keep)
     places, real = torch.arange(n, device=ids.device), keep.long()
-    first, last = real.argmax(-1, keepdim=True), (real * places).amax(-1, keepdim=True)  # 0 where nothing is real yet
+    first, last = (
+        real.argmax(-1, keepdim=True),
+        (real * places).amax(-1, keepdim=True),
+    )  # 0 if there is no real token yet
     return places.clamp(first, last) - first
 
 
 def _counted(counts: Tensor) -> Tensor:
-    """counts [batch, pos] bool -> the number of those before each that counts, and -1 for the others."""
+    """counts [batch, pos] bool -> for True, the number of True before it; for False, -1."""
     return counts.long().cumsum(-1) * counts - 1
 
 
 class RotaryRule(NamedTuple):
-    """Everything that decides the frequencies of rotary angles. `n_pos` is None where the length of the input does not."""
+    """All parameters of the rotary frequencies. `n_pos` is None if they do not depend on the input length."""
 
     base: float
     d_rotary: int
@@ -60,7 +62,7 @@ class RotaryRule(NamedTuple):
 
 
 def rotary_rule(config: ModelConfig, n_pos: int, windowed: bool = False) -> RotaryRule:
-    """The rule of an input of n_pos tokens, for the layers with a sliding window or for the others."""
+    """The rule for an input of n_pos tokens, of sliding-window (`windowed`) or full-attention layers."""
     base, scaling = config.rotary_base, config.rotary_scaling
     if windowed and config.rotary_base_windowed is not None:
         base, scaling = config.rotary_base_windowed, None
@@ -69,10 +71,10 @@ def rotary_rule(config: ModelConfig, n_pos: int, windowed: bool = False) -> Rota
 
 
 def rotary_frequencies(config: ModelConfig, n_pos: int, windowed: bool = False) -> tuple[Tensor, float]:
-    """[d_rotary/2] radians per position, and the factor on q and k that yarn asks for (1 otherwise).
+    """[d_rotary/2] radians per position, and YaRN's or LongRoPE's factor on q and k (otherwise 1).
 
-    Su et al. 2021 (arXiv:2104.09864), with the published stretchings of RotaryScaling. `n_pos` is the length of this
-    input: only `dynamic` and `longrope` depend on it. `windowed` asks for the frequencies of the layers with a sliding window.
+    Su et al. 2021 (arXiv:2104.09864), with the published context extensions of RotaryScaling. Only `dynamic` and
+    `longrope` depend on `n_pos`, the length of the input. `windowed` selects the sliding-window layers.
     """
     base, d, scaling, length = rotary_rule(config, n_pos, windowed)
     if scaling is not None and scaling.kind == "dynamic" and length is not None and d > 2:
@@ -91,15 +93,15 @@ def rotary_frequencies(config: ModelConfig, n_pos: int, windowed: bool = False) 
 
 
 def _llama3(frequencies: Tensor, scaling: RotaryScaling) -> Tensor:
-    """Long waves slowed by `factor`, short ones kept, a linear blend between (Llama 3.1 reference code)."""
-    turns = scaling.n_ctx_original * frequencies / (2 * math.pi)  # over the length of the original training
+    """Long wavelengths stretched by `factor`, short ones kept, a linear blend between (Llama 3.1 reference code)."""
+    rotations = scaling.n_ctx_original * frequencies / (2 * math.pi)  # within the original training context
     low, high = scaling.low_freq_factor, scaling.high_freq_factor
-    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    kept = ((rotations - low) / (high - low)).clamp(0, 1)
     return frequencies * (kept + (1 - kept) / scaling.factor)
 
 
 def _longrope_factor(scaling: RotaryScaling) -> float:
-    """√(1 + ln factor / ln n_ctx_original), unless it is given (LongRoPE, §3.3 as published for Phi-3)."""
+    """√(1 + ln factor / ln n_ctx_original), unless configured (LongRoPE, §3.3, as published for Phi-3)."""
     if scaling.attention_factor is not None:
         return scaling.attention_factor
     if scaling.factor <= 1:
@@ -108,10 +110,10 @@ def _longrope_factor(scaling: RotaryScaling) -> float:
 
 
 def _yarn(frequencies: Tensor, base: float, d: int, scaling: RotaryScaling) -> tuple[Tensor, float]:
-    """Kept above beta_fast turns, slowed by `factor` below beta_slow, blended between (YaRN, §3.2 and §3.4)."""
+    """Kept above beta_fast rotations, stretched by `factor` below beta_slow, blended between (YaRN, §3.2 and §3.4)."""
 
-    def dimension(turns: float) -> float:
-        return d * math.log(scaling.n_ctx_original / (turns * 2 * math.pi)) / (2 * math.log(base))
+    def dimension(rotations: float) -> float:
+        return d * math.log(scaling.n_ctx_original / (rotations * 2 * math.pi)) / (2 * math.log(base))
 
     low, high = dimension(scaling.beta_fast), dimension(scaling.beta_slow)
     if scaling.truncate:
@@ -135,18 +137,18 @@ def _yarn_factor(scaling: RotaryScaling) -> float:
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn the first 2·cos.shape[-1] features of x [batch, head, pos, d_head]; pass the rest.
+    """Rotate the first 2·cos.shape[-1] features of x [batch, head, pos, d_head] (RoPE).
 
-    Feature j turns with feature j + d_rotary/2: the halves layout of the published files.
+    Feature j is paired with feature j + d_rotary/2, the half-split layout of the published checkpoints.
     """
     half = cos.shape[-1]
     a, b = x[..., :half], x[..., half : 2 * half]
-    turned = [a * cos - b * sin, b * cos + a * sin]
-    return torch.cat(turned if x.shape[-1] == 2 * half else [*turned, x[..., 2 * half :]], dim=-1)
+    rotated = [a * cos - b * sin, b * cos + a * sin]
+    return torch.cat(rotated if x.shape[-1] == 2 * half else [*rotated, x[..., 2 * half :]], dim=-1)
 
 
 def alibi_slopes(n_heads: int) -> Tensor:
-    """[head]: a geometric sequence (Press et al. 2021, arXiv:2108.12409); off powers of two, every other term of the next one fills in."""
+    """[head]: a geometric sequence (Press et al. 2021, arXiv:2108.12409), filled up from the next power of two if needed."""
 
     def power_of_two(n: int) -> list[float]:
         return [2 ** (-8 * (h + 1) / n) for h in range(n)]
@@ -156,8 +158,10 @@ def alibi_slopes(n_heads: int) -> Tensor:
 
 
 def distance_row(distance: Tensor, span: int, n_buckets: int, max_distance: int) -> Tensor:
-    """The row of each query position − key position in a table of 2 · span rows: a row for each distance, or with buckets one for
-    each up to half of them and then fewer the farther away, up to max_distance (He et al. 2021, arXiv:2111.09543, and its code)."""
+    """The row of each query position − key position in a table of 2 · span rows (He et al. 2021, arXiv:2111.09543).
+
+    Each distance has a row of its own; with buckets only up to half of them, then logarithmically up to max_distance.
+    """
     if n_buckets:
         half = n_buckets // 2
         far = distance.abs().clamp(min=half)
@@ -170,8 +174,8 @@ def distance_row(distance: Tensor, span: int, n_buckets: int, max_distance: int)
 def relative_bucket(distance: Tensor, n_buckets: int, max_distance: int, bidirectional: bool) -> Tensor:
     """T5's bucket for each distance = key position − query position (Raffel et al. 2020, §2.1; mesh-tensorflow).
 
-    Half of the buckets hold one distance each, the other half are spread logarithmically up to max_distance. A
-    bidirectional stack gives one half of all of them to each side; a causal one sees nothing to its right.
+    Half of the buckets hold one distance each; the others grow logarithmically up to max_distance. A bidirectional
+    stack uses half of the buckets for each side; a causal one has no keys to the right.
     """
     offset = torch.zeros_like(distance)
     if bidirectional:
@@ -187,7 +191,7 @@ def relative_bucket(distance: Tensor, n_buckets: int, max_distance: int, bidirec
 
 
 class RelativeBias(nn.Embedding):
-    """T5's learned score for every bucket of distance: a table [bucket, head]."""
+    """T5's learned bias per distance bucket: a table [bucket, head]."""
 
     def __init__(self, config: ModelConfig, bidirectional: bool):
         super().__init__(config.n_relative_buckets, config.n_heads)

@@ -1,17 +1,15 @@
-"""One transformer, every shape: encoder, decoder, or both, chosen by ModelConfig.
+"""A transformer of any shape (encoder, decoder, or encoder-decoder), configured by ModelConfig.
 
-Axes, everywhere in this order:
-    batch    texts run together
-    head     query heads; kv_head counts the key/value heads they share (fewer than heads: grouped-query attention)
-    pos      places in one text; query looks, key is looked at
-    d_model  the residual stream     d_head  one head     d_ff  the hidden layer of the MLP     vocab  words
+Tensor axes, always in this order:
+    batch    texts in the batch
+    head     query heads; kv_head is the axis of key/value heads, which query heads share in grouped-query attention
+    pos      token positions; "query" and "key" name the two position axes of attention
+    d_model  width of the residual stream    d_head  width of a head    d_ff  MLP hidden width    vocab  tokens
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -19,20 +17,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .cache import AttentionCache, Cache, LayerCache
+from .attention import (
+    Attention,
+    DisentangledAttention,
+    DistanceTable,
+    LatentAttention,
+    RotaryCosSin,
+    build_norm,
+    norm_dtype,
+)
+from .cache import Cache, LayerCache
 from .config import ModelConfig
 from .hooks import HookPoint, between_layers
 from .positions import (
     RelativeBias,
     alibi_slopes,
-    count_positions,
-    distance_row,
+    position_ids,
     rotary_frequencies,
     rotary_rule,
-    rotate,
     sinusoid_table,
 )
-from .rules import BiasRule, DisentangledBias, DistanceBias, MaskRule, ScoreRule, attend
+from .rules import BiasRule, DistanceBias, MaskRule
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -46,25 +51,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 XIELU_BETA = 0.5
 XIELU_EPS = -1e-6
 
-KNOWN_RULES = 16  # rotary rules whose frequencies a stack keeps
-
-Turn = tuple[Tensor, Tensor]  # cosine and sine of the rotary angles, each [batch or 1, 1, pos, d_rotary/2]
-
-
-class RMSNorm(nn.Module):
-    """x / √mean(x²) · weight (Zhang & Sennrich 2019), in float32 whatever comes in."""
-
-    def __init__(self, width: int, eps: float):
-        super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
-
-    def forward(self, x: Tensor) -> Tensor:
-        x32 = x.float()
-        return (self.weight * (x32 * torch.rsqrt(x32.pow(2).mean(-1, keepdim=True) + self.eps))).to(x.dtype)
+MAX_CACHED_FREQUENCIES = 16  # rotary rules whose frequencies a stack caches
 
 
 class XIELU(nn.Module):
-    """xIELU: α_p x² + βx above zero, α_n (e^min(x, ε) − 1 − x) + βx below it, both α learned (Huang 2024, arXiv:2411.13010)."""
+    """xIELU (Huang 2024, arXiv:2411.13010): α_p x² + βx for x > 0, else α_n (e^min(x, ε) − 1 − x) + βx, with learned α."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,228 +70,8 @@ class XIELU(nn.Module):
         )
 
 
-def make_activation(name: str) -> Callable[[Tensor], Tensor]:
+def build_activation(name: str) -> Callable[[Tensor], Tensor]:
     return XIELU() if name == "xielu" else ACTIVATIONS[name]
-
-
-def make_norm(config: ModelConfig, width: int, eps: float | None = None) -> nn.Module:
-    eps = config.norm_eps if eps is None else eps
-    bias = config.norm_bias and config.norm_weight
-    norm = RMSNorm(width, eps) if config.norm == "rms" else nn.LayerNorm(width, eps, bias=bias)
-    if not config.norm_weight:  # ones that are no parameter: neither learned, counted nor stored
-        ones = norm.weight.detach()
-        del norm.weight
-        norm.register_buffer("weight", ones, persistent=False)
-    return norm
-
-
-def dtype_of(module: nn.Module, dtype: torch.dtype) -> torch.dtype:
-    """The format of a module's weights in a model of `dtype`: for RMS norms float32 at least.
-
-    They are computed in float32, and Gemma's are kept as their distance from one: rounded to bfloat16, 1 + w would have
-    eight bits left of which w has few. LayerNorm's stay as they are: its kernels take no other format than the stream's.
-    """
-    return torch.promote_types(dtype, torch.float32) if isinstance(module, RMSNorm) else dtype
-
-
-class Attention(nn.Module):
-    """softmax(q kᵀ / √d_head) v for every head, side by side (Vaswani et al. 2017, §3.2), keys and values grouped as in GQA."""
-
-    def __init__(self, config: ModelConfig, turned: bool):
-        super().__init__()
-        self.d_head, self.d_v = config.d_head, config.value_width
-        self.scale = 1 / math.sqrt(config.d_head) if config.attn_scale is None else config.attn_scale
-        self.make_projections(config)
-        self.o = nn.Linear(config.n_heads * config.value_width, config.d_model, bias=config.out_bias)
-        full = config.qk_norm_place == "full"
-        self.norm_place = config.qk_norm_place
-        self.q_norm = (
-            make_norm(config, config.d_head * (config.n_heads if full else 1)) if config.qk_norm else nn.Identity()
-        )
-        self.k_norm = (
-            make_norm(config, config.d_head * (config.n_kv_heads if full else 1)) if config.qk_norm else nn.Identity()
-        )
-        self.softcap = config.score_softcap
-        self.sinks = nn.Parameter(torch.zeros(config.n_heads)) if config.sinks else None
-
-        if turned:  # by rotary positions: as they are before that
-            self.hook_q_pre = HookPoint("batch", "head", "query", "d_head", listed=False)
-            self.hook_k_pre = HookPoint("batch", "kv_head", "key", "d_head", listed=False)
-        self.hook_q = HookPoint("batch", "head", "query", "d_head")
-        self.hook_k = HookPoint("batch", "kv_head", "key", "d_head")
-        self.hook_v = HookPoint("batch", "kv_head", "key", "d_head")
-        self.hook_rule = HookPoint()  # a ScoreRule passes here, not a tensor
-        self.hook_scores = HookPoint("batch", "head", "query", "key")
-        self.hook_pattern = HookPoint("batch", "head", "query", "key")
-        self.hook_z = HookPoint("batch", "head", "query", "d_head")
-        self.hook_result = HookPoint("batch", "pos", "head", "d_model", listed=False)
-        self.hook_o = HookPoint("batch", "pos", "d_model", listed=False)
-
-    def forward(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        mask: MaskRule,
-        bias: BiasRule | DistanceTable | None,
-        turn: Turn | None,
-        cache: AttentionCache | None = None,
-        growth: Tensor | None = None,
-    ) -> Tensor:
-        """x [batch, query, d_model] looks at memory [batch, key, d_model]; for self-attention they are the same.
-
-        With a cache, it looks at the keys and values so far: those of earlier calls and, after them, memory's.
-        """
-        return self.looked(*self.asked(x, memory, turn, cache, growth), mask, bias)
-
-    def asked(
-        self, x: Tensor, memory: Tensor, turn: Turn | None, cache: AttentionCache | None, growth: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The queries of x [batch, head, query, d_head], and the keys and values so far, each [batch, kv_head, key, d_head]."""
-        q = self.queries(x)
-        known = None if cache is None else cache.known
-        if known is None:
-            k, v = self.keys_and_values(memory)
-            if turn is not None:
-                q, k = rotate(self.hook_q_pre(q), *turn), rotate(self.hook_k_pre(k), *turn)
-            if self.norm_place == "turned":
-                q, k = self.q_norm(q), self.k_norm(k)
-            if growth is not None:
-                q = q * growth
-            known = (k, v) if cache is None else cache.add(k, v)
-        k, v = known
-        return self.hook_q(q), self.hook_k(k), self.hook_v(v)
-
-    def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None) -> Tensor:
-        """The sum of what all heads find for these queries: [batch, query, d_model]."""
-        assert not isinstance(bias, DistanceTable)
-        rule = self.hook_rule(ScoreRule(mask, self.scale, bias, softcap=self.softcap, sinks=self.sinks))
-        spelled_out = self.hook_scores.watched or self.hook_pattern.watched
-        z = self.hook_z(self.spell_out(q, k, v, rule) if spelled_out else attend(q, k, v, rule))
-        return self.hook_o(self.add_up(z))
-
-    def make_projections(self, config: ModelConfig) -> None:
-        self.q = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=config.qkv_bias)
-        self.k = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
-        self.v = nn.Linear(config.d_model, config.n_kv_heads * config.d_head, bias=config.qkv_bias)
-
-    def queries(self, x: Tensor) -> Tensor:
-        """[batch, query, d_model] -> [batch, head, query, d_head], before rotary positions turn them."""
-        return self.headed(self.q(x), self.q_norm)
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """[batch, key, d_model] -> k and v, each [batch, kv_head, key, d_head]; k before rotary positions turn it."""
-        return self.headed(self.k(memory), self.k_norm), self.heads(self.v(memory))
-
-    def add_up(self, z: Tensor) -> Tensor:
-        """The sum over heads, z W_O: [batch, head, query, d_head] -> [batch, query, d_model]. Each head's own if watched."""
-        out = self.o(z.transpose(1, 2).flatten(2))
-        if not self.hook_result.watched:
-            return out
-        weight = self.o.weight.unflatten(1, (-1, self.d_v))  # [d_model, head, d_head]
-        result = torch.einsum("bhqd,mhd->bqhm", z, weight)
-        edited = self.hook_result(result)
-        if edited is result:  # only looked at: the same bits as ever
-            return out
-        return edited.sum(2) if self.o.bias is None else edited.sum(2) + self.o.bias
-
-    def spell_out(self, q: Tensor, k: Tensor, v: Tensor, rule: ScoreRule) -> Tensor:
-        """The same in steps that a hook can see and change, for runs that edit scores or the pattern themselves."""
-        queries = torch.arange(q.shape[2], device=q.device)
-        keys = torch.arange(k.shape[2], device=q.device)
-        scores = self.hook_scores(rule.scores(q, k, queries, keys))  # [batch, head, query, key]
-        pattern = self.hook_pattern(rule.pattern(rule.masked(scores, queries, keys), queries, keys))
-        return pattern @ v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
-
-    def headed(self, x: Tensor, norm: nn.Module) -> Tensor:
-        """Queries or keys [batch, pos, head * d_head] -> [batch, head, pos, d_head], normed where that comes before rotary."""
-        if self.norm_place == "full":
-            return self.heads(norm(x))
-        return self.heads(x) if self.norm_place == "turned" else norm(self.heads(x))
-
-    def heads(self, x: Tensor) -> Tensor:
-        """[batch, pos, head * d_head] -> [batch, head, pos, d_head]"""
-        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
-
-
-@dataclass(frozen=True, eq=False)
-class DistanceTable:
-    """Inputs of disentangled attention: the vectors of distances [row, d_model] and the positions of the tokens."""
-
-    rows: Tensor
-    query_positions: Tensor
-    key_positions: Tensor
-
-
-class DisentangledAttention(Attention):
-    """Scores of content and distance (He et al. 2021, arXiv:2006.03654, §3.1): q·k, q with the distance's key, and its query with k."""
-
-    def __init__(self, config: ModelConfig, turned: bool):
-        super().__init__(config, turned)
-        self.row_of = partial(
-            distance_row,
-            span=config.distance_span,
-            n_buckets=config.n_position_buckets,
-            max_distance=config.max_relative_distance,
-        )
-
-    def make_projections(self, config: ModelConfig) -> None:
-        super().make_projections(config)
-        self.terms = config.position_terms
-        own = {"c2p": "k_distance", "p2c": "q_distance"} if config.own_distance_projections else {}
-        for term, name in own.items():
-            if term in self.terms:
-                setattr(self, name, nn.Linear(config.d_model, config.n_heads * config.d_head, bias=True))
-        self.of_term = {"c2p": own.get("c2p", "k"), "p2c": own.get("p2c", "q")}
-
-    def looked(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskRule, bias: BiasRule | DistanceTable | None) -> Tensor:
-        if isinstance(bias, DistanceTable):
-            table = {term: self.projected(term, bias.rows) for term in self.terms}
-            bias = DisentangledBias(
-                q,
-                k,
-                table.get("c2p"),
-                table.get("p2c"),
-                self.scale,
-                bias.query_positions,
-                bias.key_positions,
-                self.row_of,
-            )
-        return super().looked(q, k, v, mask, bias)
-
-    def projected(self, term: str, rows: Tensor) -> Tensor:
-        """[row, d_model] -> [head, row, d_head]: keys of the distances, or queries."""
-        return self.heads(self.get_submodule(self.of_term[term])(rows)[None])[0]
-
-
-class LatentAttention(Attention):
-    """Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434, §2.1): keys and values from few numbers of each token.
-
-    Of a head's d_head features the first d_rotary turn; a key's are one vector for all heads. Keys and values are kept, and
-    cached, as the heads use them.
-    """
-
-    def make_projections(self, config: ModelConfig) -> None:
-        still = config.d_head - config.d_rotary  # features that do not turn
-        self.n_heads = config.n_heads
-        if config.q_rank:
-            self.q_down = nn.Linear(config.d_model, config.q_rank, bias=False)
-            self.q_down_norm = make_norm(config, config.q_rank, config.latent_norm_eps)
-        self.q = nn.Linear(config.q_rank or config.d_model, config.n_heads * config.d_head, bias=False)
-        self.kv_down = nn.Linear(config.d_model, config.kv_rank, bias=False)
-        self.kv_down_norm = make_norm(config, config.kv_rank, config.latent_norm_eps)
-        self.k_turned = nn.Linear(config.d_model, config.d_rotary, bias=False)
-        self.k = nn.Linear(config.kv_rank, config.n_heads * still, bias=False)
-        self.v = nn.Linear(config.kv_rank, config.n_heads * config.value_width, bias=False)
-        self.has_q_rank = config.q_rank > 0
-
-    def queries(self, x: Tensor) -> Tensor:
-        return self.heads(self.q(self.q_down_norm(self.q_down(x)) if self.has_q_rank else x))
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        latent = self.kv_down_norm(self.kv_down(memory))  # [batch, key, kv_rank]
-        turned = self.k_turned(memory)[:, None].expand(-1, self.n_heads, -1, -1)
-        k = torch.cat([turned, self.k(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)], dim=-1)
-        return k, self.v(latent).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
 
 
 class MLP(nn.Module):
@@ -311,10 +82,10 @@ class MLP(nn.Module):
         self.up = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias)
         self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
         self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
-        self.activation = make_activation(config.activation)
-        self.hook_pre = HookPoint("batch", "pos", "d_ff", listed=False)  # what the activation gets
+        self.activation = build_activation(config.activation)
+        self.hook_pre = HookPoint("batch", "pos", "d_ff", is_public=False)  # activation input
         if self.gate is not None:
-            self.hook_pre_linear = HookPoint("batch", "pos", "d_ff", listed=False)  # what the gate is multiplied with
+            self.hook_pre_linear = HookPoint("batch", "pos", "d_ff", is_public=False)  # factor of the gate
         self.hook_post = HookPoint("batch", "pos", "d_ff")
 
     def forward(self, x: Tensor) -> Tensor:
@@ -326,20 +97,20 @@ class MLP(nn.Module):
 
 
 class Expert(nn.Module):
-    """An MLP of a mixture of experts, which some tokens take: [token, d_model] -> [token, d_model]."""
+    """One expert of a mixture of experts: [token, d_model] -> [token, d_model]."""
 
     def __init__(self, config: ModelConfig, d_ff: int):
         super().__init__()
         self.up = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias)
         self.gate = nn.Linear(config.d_model, d_ff, bias=config.mlp_bias) if config.gated else None
         self.down = nn.Linear(d_ff, config.d_model, bias=config.mlp_bias)
-        self.activation, self.limit = make_activation(config.activation), config.expert_limit
+        self.activation, self.limit = build_activation(config.activation), config.expert_limit
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.neurons(x))
+        return self.down(self.hidden(x))
 
-    def neurons(self, x: Tensor) -> Tensor:
-        """[token, d_model] -> [token, d_ff]: what the last matrix is given."""
+    def hidden(self, x: Tensor) -> Tensor:
+        """[token, d_model] -> [token, d_ff]: the hidden activations, input of the down projection."""
         if self.gate is None:
             return self.activation(self.up(x))
         gate, up = self.gate(x), self.up(x)
@@ -349,51 +120,57 @@ class Expert(nn.Module):
 
 
 class MixtureOfExperts(nn.Module):
-    """Σ over the experts that the router chose of weight · expert(x), for each token (Shazeer et al. 2017, arXiv:1701.06538)."""
+    """Mixture of experts (Shazeer et al. 2017, arXiv:1701.06538): Σ weight · expert(x) over the selected experts."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.n_chosen, self.kind = config.n_experts_per_token, config.router
+        self.top_k, self.kind = config.n_experts_per_token, config.router
         self.n_groups, self.n_chosen_groups = config.n_expert_groups, config.n_groups_per_token
-        self.normed, self.scale, self.jitter = config.router_normed, config.router_scale, config.router_jitter
+        self.normalize_weights, self.scale, self.jitter = (
+            config.router_normed,
+            config.router_scale,
+            config.router_jitter,
+        )
         self.router = nn.Linear(config.d_model, config.n_experts, bias=config.router_bias)
         self.correction = nn.Parameter(torch.zeros(config.n_experts)) if config.router_correction else None
         self.experts = nn.ModuleList(Expert(config, config.d_ff) for _ in range(config.n_experts))
         self.shared = Expert(config, config.d_shared) if config.d_shared else None
         self.shared_gate = nn.Linear(config.d_model, 1, bias=False) if config.shared_gate else None
-        self.hook_router = HookPoint("batch", "pos", "expert")  # the score of every expert, before any is chosen
+        self.hook_router = HookPoint("batch", "pos", "expert")  # scores of all experts, before selection
 
     def forward(self, x: Tensor) -> Tensor:
         """[batch, pos, d_model] -> [batch, pos, d_model]"""
-        weights, chosen = self.routed(self.hook_router(self.router(x)))
+        weights, chosen = self.route(self.hook_router(self.router(x)))
         tokens, out = x.flatten(0, -2), torch.zeros_like(x).flatten(0, -2)  # [token, d_model]
-        weights, chosen = weights.flatten(0, -2), chosen.flatten(0, -2)  # [token, n_chosen]
+        weights, chosen = weights.flatten(0, -2), chosen.flatten(0, -2)  # [token, top_k]
         for number, expert in enumerate(self.experts):
-            token, place = (chosen == number).nonzero(as_tuple=True)
+            token, slot = (chosen == number).nonzero(as_tuple=True)
             if len(token):
-                out = out.index_add(0, token, expert(tokens[token]) * weights[token, place, None])
+                out = out.index_add(0, token, expert(tokens[token]) * weights[token, slot, None])
         if self.shared is not None:
             added = self.shared(tokens)
             out = out + (added if self.shared_gate is None else self.shared_gate(tokens).sigmoid() * added)
         return out.view_as(x)
 
-    def routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores [..., expert] -> weights and numbers of the chosen experts, each [..., n_chosen]."""
+    def route(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores [..., expert] -> weights and indices of the selected experts, each [..., top_k]."""
         if self.kind == "sparsemixer":
-            return self.two_routed(scores)
+            return self.route_sparsemixer(scores)
         shares = scores.float().softmax(-1) if self.kind == "softmax" else scores.float().sigmoid()
         ranked = shares if self.correction is None else shares + self.correction
         if self.n_chosen_groups < self.n_groups:
-            ranked = self.of_best_groups(ranked)
-        chosen = ranked.topk(self.n_chosen, dim=-1).indices
+            ranked = self.mask_weak_groups(ranked)
+        chosen = ranked.topk(self.top_k, dim=-1).indices
         weights = shares.gather(-1, chosen)
-        if self.normed:
+        if self.normalize_weights:
             weights = weights / weights.sum(-1, keepdim=True)
         return (weights * self.scale).to(scores.dtype), chosen
 
-    def of_best_groups(self, ranked: Tensor) -> Tensor:
-        """Ranks [..., expert] with −∞ for those outside the best groups: by the best expert of each group, with a correction by the
-        sum of the best two."""
+    def mask_weak_groups(self, ranked: Tensor) -> Tensor:
+        """`ranked` [..., expert] with −∞ outside the best groups.
+
+        A group's rank is its best expert's; with a correction, the sum of its best two.
+        """
         groups = ranked.unflatten(-1, (self.n_groups, -1))  # [..., group, expert]
         best = groups.topk(1 if self.correction is None else 2, dim=-1).values.sum(-1)
         kept = torch.zeros_like(best, dtype=torch.bool).scatter(
@@ -401,8 +178,8 @@ class MixtureOfExperts(nn.Module):
         )
         return groups.masked_fill(~kept[..., None], float("-inf")).flatten(-2)
 
-    def two_routed(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """The best expert and the next, each weighed by a softmax of those that are close to it."""
+    def route_sparsemixer(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """SparseMixer routing: the top two experts, each weighted by a softmax over the experts with similar scores."""
         weights, chosen, left = [], [], scores
         for _ in range(2):
             best, number = left.max(-1, keepdim=True)
@@ -414,52 +191,52 @@ class MixtureOfExperts(nn.Module):
 
 
 class LayerInputs(NamedTuple):
-    """Inputs of one layer beside the stream."""
+    """Inputs of one layer other than the residual stream."""
 
     mask: MaskRule
     bias: BiasRule | DistanceTable | None
-    turn: Turn | None
-    memory: Tensor | None  # [batch, key, d_model]: what cross-attention looks at
+    rotary: RotaryCosSin | None
+    memory: Tensor | None  # [batch, key, d_model]: encoder output for cross-attention
     memory_mask: MaskRule | None
     cache: LayerCache | None
-    growth: Tensor | None = None  # factors of the queries, [batch or 1, 1, pos, 1]
+    query_scale: Tensor | None = None  # position-dependent scale of the queries, [batch or 1, 1, pos, 1]
 
 
-def make_mlp(config: ModelConfig, layer: int) -> nn.Module:
-    """The MLP of a layer, or its mixture of experts."""
+def build_mlp(config: ModelConfig, layer: int) -> nn.Module:
+    """The MLP of a layer: dense or a mixture of experts."""
     if config.has_experts(layer):
         return MixtureOfExperts(config)
     return MLP(config, config.d_dense if config.n_experts else config.d_ff)
 
 
 class Block(nn.Module):
-    """One layer of the residual stream. The sublayers f are attention, cross-attention where there is an encoder, and the MLP.
+    """One transformer layer. Its sublayers f are attention, cross-attention (if there is an encoder) and the MLP.
 
-    in turn   pre: x + f(norm(x))    sandwich: x + norm(f(norm(x)))    after: x + norm(f(x))    post: norm(x + f(x))
-    parallel  x + attention(norm(x)) + mlp(norm(x)), with two norms or with one
+    sequential  pre: x + f(norm(x))    sandwich: x + norm(f(norm(x)))    after: x + norm(f(x))    post: norm(x + f(x))
+    parallel    x + attention(norm(x)) + mlp(norm(x)), with one shared norm or two
     """
 
     def __init__(self, config: ModelConfig, layer: int, cross: bool):
         super().__init__()
         self.norm_order, self.parallel, self.shared_norm = config.norm_order, config.parallel, config.shared_norm
-        before = partial(make_norm, config, config.d_model) if config.norm_order != "after" else nn.Identity
+        before = partial(build_norm, config, config.d_model) if config.norm_order != "after" else nn.Identity
         after = (
-            partial(make_norm, config, config.d_model) if config.norm_order in ("sandwich", "after") else nn.Identity
+            partial(build_norm, config, config.d_model) if config.norm_order in ("sandwich", "after") else nn.Identity
         )
         kind = DisentangledAttention if config.position == "disentangled" else Attention
-        self.attn = (LatentAttention if config.kv_rank else kind)(config, turned=config.turns(layer))
+        self.attn = (LatentAttention if config.kv_rank else kind)(config, rotary=config.uses_rotary(layer))
         self.attn_norm = before() if layer or config.first_attn_norm else nn.Identity()
         self.attn_out_norm = after()
         if cross:
-            self.cross_attn, self.cross_norm = Attention(config, turned=False), before()
+            self.cross_attn, self.cross_norm = Attention(config, rotary=False), before()
             self.cross_out_norm = after()
-        self.mlp = make_mlp(config, layer)
+        self.mlp = build_mlp(config, layer)
         self.mlp_norm = nn.Identity() if config.shared_norm else before()
         self.mlp_out_norm = after()
         stream = ("batch", "pos", "d_model")
-        # In post order a norm's result is the stream itself, which has its own points; in after order a sublayer reads the stream.
+        # "post" norms output the residual stream, which has its own hook points; "after" sublayers read it unnormalised.
         points = config.norm_order not in ("post", "after")
-        normed = partial(HookPoint, *stream, listed=False) if points else nn.Identity
+        normed = partial(HookPoint, *stream, is_public=False) if points else nn.Identity
         self.hook_attn_normed, self.hook_mlp_normed = normed(), normed()
         if cross:
             self.hook_cross_normed = normed()
@@ -474,16 +251,16 @@ class Block(nn.Module):
         self.hook_resid_post = HookPoint(*stream)
 
     def forward(self, x: Tensor, inputs: LayerInputs) -> Tensor:
-        x = self.mixed(x, inputs)
-        return self.hook_resid_post(x) if self.parallel else self.fed(x)
+        x = self.attention_sublayers(x, inputs)
+        return self.hook_resid_post(x) if self.parallel else self.mlp_sublayer(x)
 
-    def mixed(self, x: Tensor, inputs: LayerInputs) -> Tensor:
-        """The stream after all in which a token reads others; in parallel order, after everything."""
-        mask, bias, turn, memory, memory_mask, cache, growth = inputs
+    def attention_sublayers(self, x: Tensor, inputs: LayerInputs) -> Tensor:
+        """The residual stream after the attention sublayers (in parallel order: after the whole layer)."""
+        mask, bias, rotary, memory, memory_mask, cache, query_scale = inputs
         own, cross = (None, None) if cache is None else (cache.attn, cache.cross)
 
         def attention(h: Tensor) -> Tensor:
-            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, turn, own, growth)))
+            return self.hook_attn_out(self.attn_out_norm(self.attn(h, h, mask, bias, rotary, own, query_scale)))
 
         def cross_attention(h: Tensor) -> Tensor:
             return self.hook_cross_out(self.cross_out_norm(self.cross_attn(h, memory, memory_mask, None, None, cross)))
@@ -492,23 +269,23 @@ class Block(nn.Module):
         if self.parallel:
             if self.shared_norm:
                 normed = self.hook_attn_normed(self.attn_norm(x))
-                return x + attention(normed) + self.fed_forward(self.hook_mlp_normed(normed))
+                return x + attention(normed) + self.mlp_output(self.hook_mlp_normed(normed))
             after = x + attention(self.hook_attn_normed(self.attn_norm(x)))
-            return after + self.fed_forward(self.hook_mlp_normed(self.mlp_norm(x)))
+            return after + self.mlp_output(self.hook_mlp_normed(self.mlp_norm(x)))
         x = self.hook_resid_mid(self.residual(x, self.attn_norm, self.hook_attn_normed, attention))
         if memory is not None:
             x = self.hook_resid_cross(self.residual(x, self.cross_norm, self.hook_cross_normed, cross_attention))
         return x
 
-    def last_mixed(self, x: Tensor, inputs: LayerInputs) -> Tensor:
-        """mixed() for the last token alone, [batch, 1, d_model]: one query, and the keys and values of all. Without cross-attention."""
+    def attention_sublayers_last(self, x: Tensor, inputs: LayerInputs) -> Tensor:
+        """attention_sublayers() for the last token only, [batch, 1, d_model]: one query, all keys; no cross-attention."""
         cache = None if inputs.cache is None else inputs.cache.attn
 
         def attention(h: Tensor) -> Tensor:
-            q, k, v = self.attn.asked(h, h, inputs.turn, cache, inputs.growth)
-            bias = inputs.bias.of_last_query() if isinstance(inputs.bias, DistanceBias) else inputs.bias
-            found = self.attn.looked(q[:, :, -1:], k, v, inputs.mask.of_last_query(), bias)
-            return self.hook_attn_out(self.attn_out_norm(found))
+            q, k, v = self.attn.compute_qkv(h, h, inputs.rotary, cache, inputs.query_scale)
+            bias = inputs.bias.last_query() if isinstance(inputs.bias, DistanceBias) else inputs.bias
+            out = self.attn.attend_and_project(q[:, :, -1:], k, v, inputs.mask.last_query(), bias)
+            return self.hook_attn_out(self.attn_out_norm(out))
 
         x = self.hook_resid_pre(x)
         last = x[:, -1:]
@@ -519,49 +296,49 @@ class Block(nn.Module):
         if not self.parallel:
             return self.hook_resid_mid(after)
         read = normed[:, -1:] if self.shared_norm else self.mlp_norm(last)
-        return after + self.fed_forward(self.hook_mlp_normed(read))
+        return after + self.mlp_output(self.hook_mlp_normed(read))
 
-    def fed(self, x: Tensor) -> Tensor:
-        """The stream after the MLP, which is computed for each token by itself, so that some alone may be asked for."""
-        return self.hook_resid_post(self.residual(x, self.mlp_norm, self.hook_mlp_normed, self.fed_forward))
+    def mlp_sublayer(self, x: Tensor) -> Tensor:
+        """The residual stream after the MLP. Tokens do not interact here, so x may contain any subset of them."""
+        return self.hook_resid_post(self.residual(x, self.mlp_norm, self.hook_mlp_normed, self.mlp_output))
 
-    def fed_forward(self, h: Tensor) -> Tensor:
+    def mlp_output(self, h: Tensor) -> Tensor:
         return self.hook_mlp_out(self.mlp_out_norm(self.mlp(h)))
 
     def residual(
         self, x: Tensor, norm: nn.Module, hook_normed: nn.Module, sublayer: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """post: norm(x + f(x))     the others: x + f(norm(x)), where after order has no norm but the one within f"""
+        """post: norm(x + f(x)); other orders: x + f(norm(x)). In "after" order the only norm is inside f."""
         if self.norm_order == "post":
             return norm(x + sublayer(x))
         return x + sublayer(hook_normed(norm(x)))
 
 
-def sinusoids_of(config: ModelConfig) -> Tensor:
-    """The rows of a model's table of sinusoids, [pos, d_embed]: as for learned positions, the first may belong to padding."""
+def sinusoid_rows(config: ModelConfig) -> Tensor:
+    """The sinusoidal position table, [pos, d_embed]. As for learned positions, padding may reserve the first rows."""
     table = sinusoid_table(config.n_ctx + config.position_offset, config.embed_width, config.sinusoid_layout)
     if config.zero_sinusoid is not None:
         table[config.zero_sinusoid : config.zero_sinusoid + 1] = 0
-    return table[config.position_offset :].clone()  # a view would keep the rows of the padding
+    return table[config.position_offset :].clone()  # a view would keep the padding rows alive
 
 
 class Embedding(nn.Module):
-    """Token, position and token-type vectors, added."""
+    """Sum of token, position and token-type embeddings."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.kind, self.has_table = config.position, config.has_position_table
         self.scale, self.offset = config.embed_scale, config.position_offset
-        self.dropped = config.token_dropout_id
+        self.mask_token_id = config.token_dropout_id
         width = config.embed_width
         self.token = nn.Embedding(config.vocab_size, width)
         if config.position == "learned":
             self.position = nn.Embedding(config.n_ctx + config.position_offset, width)
         if config.position == "sinusoidal":
             self.sinusoid: Tensor
-            self.register_buffer("sinusoid", sinusoids_of(config), persistent=False)
+            self.register_buffer("sinusoid", sinusoid_rows(config), persistent=False)
         self.token_type = nn.Embedding(config.n_token_types, width) if config.n_token_types else None
-        self.norm = make_norm(config, width) if config.embed_norm else nn.Identity()
+        self.norm = build_norm(config, width) if config.embed_norm else nn.Identity()
         self.project = nn.Linear(width, config.d_model) if width != config.d_model else None
         axis = "d_model" if self.project is None else "d_embed"
         self.hook_token = HookPoint("batch", "pos", axis)
@@ -572,59 +349,59 @@ class Embedding(nn.Module):
     def forward(self, ids: Tensor, positions: Tensor, type_ids: Tensor | None, keep: Tensor | None = None) -> Tensor:
         """ids [batch, pos], positions [batch or 1, pos] -> [batch, pos, d_model]"""
         x = self.token(ids) * self.scale
-        if self.dropped is not None:
-            x = self.without_masks(x, ids == self.dropped, keep)
+        if self.mask_token_id is not None:
+            x = self.zero_mask_tokens(x, ids == self.mask_token_id, keep)
         x = self.hook_token(x)
         if self.token_type is not None:
             x = x + self.token_type(torch.zeros_like(ids) if type_ids is None else type_ids)
         if self.has_table:
-            x = x + self.hook_position(self.position_rows(positions))
+            x = x + self.hook_position(self.position_embeddings(positions))
         x = self.norm(x)
         return self.hook_embed(x if self.project is None else self.project(x))
 
-    def without_masks(self, x: Tensor, masked: Tensor, keep: Tensor | None) -> Tensor:
-        """Zeros for masked tokens; the others scaled as if the share of training were masked, which ESM-2's code fixes at 12 %."""
+    def zero_mask_tokens(self, x: Tensor, masked: Tensor, keep: Tensor | None) -> Tensor:
+        """Zeros for mask tokens; the others scaled to the share that was masked in training, 12 % in the code of ESM-2."""
         n = masked.shape[1] if keep is None else keep.sum(-1)
         share = masked.sum(-1) / n  # [batch]
         return x.masked_fill(masked[..., None], 0) * ((1 - 0.15 * 0.8) / (1 - share))[:, None, None]
 
-    def position_rows(self, positions: Tensor) -> Tensor:
-        """[batch or 1, pos] -> the vectors added there, [batch or 1, pos, d_model]"""
+    def position_embeddings(self, positions: Tensor) -> Tensor:
+        """[batch or 1, pos] -> position embeddings [batch or 1, pos, d_model]"""
         if self.kind == "learned":
             return self.position(positions + self.offset)
         return self.sinusoid[positions].to(self.token.weight.dtype)
 
 
 class StackInputs(NamedTuple):
-    """Inputs of every layer of a stack in one pass, beside the stream."""
+    """Inputs shared by all layers of a stack in one pass, other than the residual stream."""
 
-    n: int  # tokens that the pass reads
-    n_seen: int  # tokens before them, which a cache holds
+    n: int  # tokens in this pass
+    n_past: int  # earlier tokens, in the cache
     positions: Tensor  # [batch or 1, pos]
-    biases: tuple[DistanceBias | DistanceTable | None, ...]  # one for all layers, or one for each
-    turns: tuple[Turn | None, Turn | None]  # of layers that see everything, and of those with a window
+    biases: tuple[DistanceBias | DistanceTable | None, ...]  # one for all layers, or one per layer
+    rotaries: tuple[RotaryCosSin | None, RotaryCosSin | None]  # full attention, sliding window
     keep: Tensor | None
     memory: Tensor | None
     memory_mask: MaskRule | None
     cache: Cache | None
-    growth: Tensor | None  # factors of the queries, [batch or 1, 1, pos, 1]
-    masks: dict[tuple[bool, int], MaskRule]  # by whether there is a window, and the number of keys: one for many layers
+    query_scale: Tensor | None  # position-dependent scale of the queries, [batch or 1, 1, pos, 1]
+    masks: dict[tuple[bool, int], MaskRule]  # by (is windowed, number of keys), shared between layers
 
 
 class Stack(nn.Module):
-    """Embedding, blocks, final norm: an encoder, which looks both ways, or a decoder, which looks back.
+    """Embedding, layers and final norm of an encoder (bidirectional) or a decoder (causal).
 
-    `causal` says where it looks, `decodes` which of the two it is: the decoder of an encoder-decoder may look both ways,
-    and a bias of distance is then a decoder's still.
+    `causal` sets the mask and `decodes` the role. They can differ: a decoder without a causal mask still uses the
+    decoder's relative position bias.
     """
 
     def __init__(self, config: ModelConfig, n_layers: int, *, decodes: bool, causal: bool, cross: bool):
         super().__init__()
         self.config, self.causal = config, causal
-        self.known_frequencies: dict[Hashable, tuple[Tensor, float]] = {}
+        self.frequency_cache: dict[Hashable, tuple[Tensor, float]] = {}
         self.embed = Embedding(config)
         self.blocks = nn.ModuleList(Block(config, layer, cross) for layer in range(n_layers))
-        self.norm = make_norm(config, config.d_model, config.final_norm_eps) if config.final_norm else nn.Identity()
+        self.norm = build_norm(config, config.d_model, config.final_norm_eps) if config.final_norm else nn.Identity()
         self.hook_positions = HookPoint("batch", "pos")
         if config.position == "rotary":
             self.hook_angles = HookPoint("batch", "pos", "d_rotary/2")
@@ -632,7 +409,7 @@ class Stack(nn.Module):
                 self.hook_angles_windowed = HookPoint("batch", "pos", "d_rotary/2")
         if config.position == "disentangled":
             self.distances = nn.Embedding(2 * config.distance_span, config.d_model)
-            self.distance_norm = make_norm(config, config.d_model) if config.distance_norm else nn.Identity()
+            self.distance_norm = build_norm(config, config.d_model) if config.distance_norm else nn.Identity()
         if config.has_relative_bias and not config.relative_per_layer:
             self.relative_bias = RelativeBias(config, bidirectional=not decodes)
         elif config.has_relative_bias:
@@ -650,17 +427,17 @@ class Stack(nn.Module):
         memory_keep: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """ids [batch, pos] -> [batch, pos, d_model]. keep is True where there is a real token, False on padding.
+        """ids [batch, pos] -> [batch, pos, d_model]. `keep` is True for real tokens and False for padding.
 
-        With a cache, ids are the tokens after those it has seen, and keep [batch, key] speaks of all of them.
+        With a cache, `ids` are the new tokens only, and `keep` [batch, key] covers cached and new tokens.
         """
-        inputs = self.inputs(ids, keep, memory, memory_keep, cache)
+        inputs = self.prepare_inputs(ids, keep, memory, memory_keep, cache)
         x = self.embed(ids, inputs.positions, type_ids, keep)
         for layer in range(len(self.blocks)):
-            x = self.through(layer, x, inputs)
+            x = self.run_layer(layer, x, inputs)
         return self.hook_final(self.norm(x))
 
-    def inputs(
+    def prepare_inputs(
         self,
         ids: Tensor,
         keep: Tensor | None = None,
@@ -668,29 +445,29 @@ class Stack(nn.Module):
         memory_keep: Tensor | None = None,
         cache: Cache | None = None,
     ) -> StackInputs:
-        """Inputs of the layers beside the stream of these tokens, by the arguments of forward()."""
-        n, n_seen = ids.shape[1], 0 if cache is None else cache.n_seen
-        all_positions = self.hook_positions(count_positions(self.config, n_seen + n, ids, keep))
-        positions = all_positions[:, n_seen:] if n_seen else all_positions
+        """Prepare the layer inputs for these tokens; the arguments are those of forward()."""
+        n, n_past = ids.shape[1], 0 if cache is None else cache.n_past
+        all_positions = self.hook_positions(position_ids(self.config, n_past + n, ids, keep))
+        positions = all_positions[:, n_past:] if n_past else all_positions
         biases = self.biases(positions, all_positions)
-        turns = self.turns(positions, n_seen + n)
+        rotaries = self.rotary_embeddings(positions, n_past + n)
         memory_mask = None if memory is None else MaskRule(self.config.n_heads, n, memory.shape[1], keep=memory_keep)
         return StackInputs(
-            n, n_seen, positions, biases, turns, keep, memory, memory_mask, cache, self.growth(positions), {}
+            n, n_past, positions, biases, rotaries, keep, memory, memory_mask, cache, self.query_scale(positions), {}
         )
 
-    def through(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
-        """The stream x [batch, pos, d_model] after one layer."""
+    def run_layer(self, layer: int, x: Tensor, inputs: StackInputs) -> Tensor:
+        """The residual stream x [batch, pos, d_model] after one layer."""
         if (pause := between_layers.get()) is not None:
             pause()
         return self.blocks[layer](x, self.layer_inputs(layer, inputs))
 
     def layer_inputs(self, layer: int, inputs: StackInputs) -> LayerInputs:
-        """The same for one layer: its own mask where it has a window, its own rotary angles and its part of the cache."""
+        """The inputs of one layer: its mask (windowed or full), rotary embedding and cache."""
         config, n = self.config, inputs.n
         windowed = config.is_windowed(layer)
-        held = None if inputs.cache is None else inputs.cache.layers[layer]
-        n_key = n if held is None else held.attn.n_held + n  # what a window hides for good is not even kept
+        cached = None if inputs.cache is None else inputs.cache.layers[layer]
+        n_key = n if cached is None else cached.attn.length + n  # windowed caches drop keys outside the window
         mask = inputs.masks.get((windowed, n_key))
         if mask is None:
             mask = inputs.masks[windowed, n_key] = MaskRule(
@@ -703,56 +480,56 @@ class Stack(nn.Module):
                 first_query=n_key - n,
             )
         bias = inputs.biases[layer % len(inputs.biases)]
-        if isinstance(bias, DistanceBias) and n_key != inputs.n_seen + n:
-            bias = bias.of_last_keys(n_key)
-        turn = inputs.turns[windowed] if config.turns(layer) else None
-        return LayerInputs(mask, bias, turn, inputs.memory, inputs.memory_mask, held, inputs.growth)
+        if isinstance(bias, DistanceBias) and n_key != inputs.n_past + n:
+            bias = bias.last_keys(n_key)
+        rotary = inputs.rotaries[windowed] if config.uses_rotary(layer) else None
+        return LayerInputs(mask, bias, rotary, inputs.memory, inputs.memory_mask, cached, inputs.query_scale)
 
-    def growth(self, positions: Tensor) -> Tensor | None:
-        """By how much queries at these positions are multiplied; None where they are not."""
+    def query_scale(self, positions: Tensor) -> Tensor | None:
+        """Position-dependent scale of the queries; None if the model has none."""
         if not self.config.query_growth:
             return None
         steps = (positions.float() / self.config.query_growth_length).floor()
         factors = 1 + self.config.query_growth * (1 + steps).log()
         return factors.to(self.embed.token.weight.dtype)[:, None, :, None]
 
-    def turns(self, positions: Tensor, n_pos: int) -> tuple[Turn | None, Turn | None]:
-        """Cosine and sine at these positions of n_pos, for the layers that see everything and for those with a window."""
+    def rotary_embeddings(self, positions: Tensor, n_pos: int) -> tuple[RotaryCosSin | None, RotaryCosSin | None]:
+        """Rotary (cos, sin) at these positions out of n_pos, for full-attention and for sliding-window layers."""
         if self.config.position != "rotary":
             return None, None
-        turn = self.turn(positions, n_pos, self.hook_angles, windowed=False)
+        rotary = self.rotary_embedding(positions, n_pos, self.hook_angles, windowed=False)
         if self.config.rotary_base_windowed is None:
-            return turn, turn
-        return turn, self.turn(positions, n_pos, self.hook_angles_windowed, windowed=True)
+            return rotary, rotary
+        return rotary, self.rotary_embedding(positions, n_pos, self.hook_angles_windowed, windowed=True)
 
-    def turn(self, positions: Tensor, n_pos: int, hook_angles: HookPoint, windowed: bool) -> Turn:
+    def rotary_embedding(self, positions: Tensor, n_pos: int, hook_angles: HookPoint, windowed: bool) -> RotaryCosSin:
         frequencies, factor = self.frequencies(n_pos, windowed, positions.device)
         angles = hook_angles(positions[..., None].float() * frequencies)  # [batch, pos, d_rotary/2]
         dtype = self.embed.token.weight.dtype
         return (angles.cos() * factor).to(dtype)[:, None], (angles.sin() * factor).to(dtype)[:, None]
 
     def frequencies(self, n_pos: int, windowed: bool, device: torch.device) -> tuple[Tensor, float]:
-        """rotary_frequencies on the device, where they lie from one pass to the next: a token's pass need not wait for them.
+        """rotary_frequencies() on the device, cached between passes so that decoding does not wait for a transfer.
 
-        They are kept by the very rule that they come from, so that a stack that is given another one, or that shares this
-        memory with a stack of another one, never turns by what an earlier run left here.
+        The cache key is the rotary rule itself, so frequencies are never reused after the rule changes, even if
+        stacks with different rules share the cache.
         """
-        config = self.config  # read once: another thread may put another one in its place
+        config = self.config  # read once: another thread may replace it
         rule = rotary_rule(config, n_pos, windowed)
-        known = self.known_frequencies.get((rule, device))
-        if known is not None:
-            return known
-        with torch.inference_mode(False):  # so that a training may use them too
+        cached = self.frequency_cache.get((rule, device))
+        if cached is not None:
+            return cached
+        with torch.inference_mode(False):  # so that training can use them too
             frequencies, factor = rotary_frequencies(config, n_pos, windowed)
-            found = frequencies.to(device), factor
-        if rule.n_pos is None:  # else the next token turns by others
-            if len(self.known_frequencies) >= KNOWN_RULES:
-                self.known_frequencies = {}
-            self.known_frequencies[rule, device] = found
-        return found
+            result = frequencies.to(device), factor
+        if rule.n_pos is None:  # otherwise the frequencies depend on the length
+            if len(self.frequency_cache) >= MAX_CACHED_FREQUENCIES:
+                self.frequency_cache = {}
+            self.frequency_cache[rule, device] = result
+        return result
 
     def biases(self, positions: Tensor, key_positions: Tensor) -> tuple[DistanceBias | DistanceTable | None, ...]:
-        """The bias of distance on the scores of every layer, or of each; None where position enters elsewhere alone."""
+        """The distance bias on the scores, one for all layers or one per layer; None for other position encodings."""
         if self.config.position == "disentangled":
             return (DistanceTable(self.distance_norm(self.distances.weight), positions, key_positions),)
         if self.config.has_relative_bias:
@@ -767,16 +544,16 @@ class Stack(nn.Module):
         return (None,)
 
 
-class Head(nn.Module):
-    """From the last residual to a score for every word."""
+class LMHead(nn.Module):
+    """Language-modelling head: from the final residual stream to logits."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.scale, self.mlm, self.softcap = config.logit_scale, config.head == "mlm", config.logit_softcap
         if self.mlm:
             self.dense = nn.Linear(config.d_model, config.unembed_width)
-            self.activation = make_activation(config.head_activation or config.activation)
-            self.norm = make_norm(config, config.unembed_width)
+            self.activation = build_activation(config.head_activation or config.activation)
+            self.norm = build_norm(config, config.unembed_width)
         self.unembed = nn.Linear(config.unembed_width, config.vocab_size, bias=config.head_bias)
         self.hook_logits = HookPoint("batch", "pos", "vocab")
 
@@ -789,7 +566,7 @@ class Head(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The stacks that the config asks for, and a head unless it asks for none."""
+    """The stacks and the LM head that the config specifies."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -799,14 +576,14 @@ class Transformer(nn.Module):
             self.encoder = Stack(config, n, decodes=False, causal=False, cross=False)
         if n := config.n_decoder_layers:
             self.decoder = Stack(config, n, decodes=True, causal=config.causal, cross=self.encoder is not None)
-        self.head = Head(config) if config.head != "none" else None
+        self.head = LMHead(config) if config.head != "none" else None
         self.tie()
 
     def tie(self) -> None:
-        """Share what the config shares: one token table for both stacks, and with the head where `tied`; one layer's weights."""
+        """Tie shared weights: both stacks' embeddings, the unembedding if `tied`, and the layers if `shared_layers`."""
         if self.config.shared_layers:
             for stack in self.stacks:
-                share_layers(stack)
+                tie_layers(stack)
         first = self.stacks[0]
         for stack in self.stacks[1:]:
             stack.embed.token = first.embed.token
@@ -825,9 +602,9 @@ class Transformer(nn.Module):
         target_keep: Tensor | None = None,
         type_ids: Tensor | None = None,
     ) -> Tensor:
-        """Logits [batch, pos, vocab] of the target for encoder-decoders, of the only text otherwise.
+        """Logits [batch, pos, vocab]: of the target for an encoder-decoder, otherwise of the text.
 
-        Without a head: the last residual [batch, pos, d_model].
+        Without an LM head: the final residual stream [batch, pos, d_model].
         """
         x = self.last_residual(ids, target_ids, keep, target_keep, type_ids)
         return x if self.head is None else self.head(x)
@@ -840,7 +617,7 @@ class Transformer(nn.Module):
         target_keep: Tensor | None = None,
         type_ids: Tensor | None = None,
     ) -> Tensor:
-        """[batch, pos, d_model]: all of the pass but the head, which may then be asked about a few positions only."""
+        """The final residual stream [batch, pos, d_model], so that logits can be computed at selected positions only."""
         if self.encoder is None:
             assert self.decoder is not None
             return self.decoder(ids, keep=keep)
@@ -854,19 +631,19 @@ class Transformer(nn.Module):
         return self.decoder(target_ids, keep=target_keep, memory=memory, memory_keep=keep)
 
 
-def share_layers(stack: Stack) -> None:
-    """Give every layer of a stack the weights of its first."""
+def tie_layers(stack: Stack) -> None:
+    """Make every layer of a stack share the weights of the first."""
     for block in stack.blocks[1:]:
         for name, weight in stack.blocks[0].named_parameters():
             module, _, leaf = name.rpartition(".")
             setattr(block.get_submodule(module), leaf, weight)
 
 
-def cast(model: Transformer, dtype: torch.dtype) -> Transformer:
-    """The same model, its weights and tables in another format, those of norms as dtype_of says; what is shared stays shared."""
+def to_dtype(model: Transformer, dtype: torch.dtype) -> Transformer:
+    """Convert the weights and tables of a model to `dtype` in place (norms: see norm_dtype); tied weights stay tied."""
     for module in model.modules():
         for name, weight in module.named_parameters(recurse=False):
-            setattr(module, name, nn.Parameter(weight.detach().to(dtype_of(module, dtype)), weight.requires_grad))
+            setattr(module, name, nn.Parameter(weight.detach().to(norm_dtype(module, dtype)), weight.requires_grad))
         for name, table in module.named_buffers(recurse=False):
             setattr(module, name, table.to(dtype))
     model.tie()

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig
-from ..model.transformer import Transformer, cast
+from ..model.transformer import Transformer, to_dtype
 from .live_bytes import LiveBytes
 from .plan import memory_plan
 from .ways import Ran, attending, foretell, ran
@@ -100,7 +100,7 @@ def _model_without_data(config: ModelConfig, dtype: str, way: Ran) -> tuple[Tran
     """A model that takes no memory: on the meta device, or on fake tensors for the fused kernel, which differs on meta."""
     mode = FakeTensorMode() if way == "flash" else None
     with _tensors(mode):
-        return cast(Transformer(config), getattr(torch, dtype)).eval(), mode
+        return to_dtype(Transformer(config), getattr(torch, dtype)).eval(), mode
 
 
 @contextmanager

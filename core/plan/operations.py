@@ -325,7 +325,7 @@ class _Rows:
 
     def _norm_of(self, name: str, rows: int, width: int) -> Operation:
         size = rows * width * self.by
-        # The weights of RMS norms are in float32 at least (core.model.dtype_of).
+        # The weights of RMS norms are in float32 at least (core.model.norm_dtype).
         by = max(FLOAT, self.stored.other) if self.config.norm == "rms" else self.stored.other
         weights = norm(self.config, width) * by
         return self._row(name, size + weights, size, "one pass over the stream", weights=weights)

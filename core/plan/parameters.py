@@ -118,7 +118,7 @@ def parameters(config: ModelConfig, *, two_vocabularies: bool = False) -> Parame
 
 
 def float32_parameters(config: ModelConfig) -> int:
-    """Number of parameters that stay in float32 in 16-bit models: those of RMS norms (core.model.dtype_of)."""
+    """Number of parameters that stay in float32 in 16-bit models: those of RMS norms (core.model.norm_dtype)."""
     if config.norm != "rms" or not config.norm_weight:
         return 0
     count = config.unembed_width * (1 if config.head == "mlm" else 0)

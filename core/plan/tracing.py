@@ -25,7 +25,7 @@ from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig
 from ..model.hooks import HookPoint, hook_points, hooked
-from ..model.transformer import Transformer, cast
+from ..model.transformer import Transformer, to_dtype
 from .dtypes import check_activations, check_lengths
 from .live_bytes import LiveBytes
 from .ways import request_eager
@@ -101,7 +101,7 @@ def trace_shapes(
         )
     fused = path == "fused"
     with FakeTensorMode() if fused else torch.device("meta"):
-        model = cast(Transformer(config), getattr(torch, dtype_name(work.dtype))).eval()
+        model = to_dtype(Transformer(config), getattr(torch, dtype_name(work.dtype))).eval()
         return _run(model, work, fused=fused, loss=loss)
 
 
@@ -239,7 +239,7 @@ class Steps(TorchFunctionMode):
         handles = []
         for name, module in self.model.named_modules():
             if isinstance(module, HookPoint):
-                if module.listed:
+                if module.is_public:
                     handles.append(module.register_forward_hook(partial(self._pass_by, name)))
             else:
                 handles.append(module.register_forward_pre_hook(partial(self._enter, name)))

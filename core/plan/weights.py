@@ -238,7 +238,7 @@ def _stored(config: ModelConfig, by: int, name: str) -> StoredWeights:
         bytes_and_times[1] += matrix.times
         numbers += matrix.times * matrix.rows * matrix.width
     count = parameters(config).total
-    # Tables of sinusoids are no parameters; RMS norms are in float32 where the others take fewer bits (core.model.dtype_of).
+    # Tables of sinusoids are no parameters; RMS norms are in float32 where the others take fewer bits (core.model.norm_dtype).
     tables = len(config.stacks) * config.n_ctx * config.embed_width * by if config.position == "sinusoidal" else 0
     rest = (count - numbers) * other + float32_parameters(config) * max(0, FLOAT - other)
     total = sum(n_bytes for n_bytes, _ in sums.values()) + rest + tables

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..model.attention import Attention
 from ..model.hooks import hook_points
-from ..model.transformer import Attention
 from ..run.predictions import checked_positions
 from ..run.trace import Trace
 from .conditional_loss import tokens_read

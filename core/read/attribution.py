@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from .. import frames, memory
 from ..checkpoints import Loaded
 from ..errors import TextError
+from ..model.attention import Attention, RMSNorm
 from ..model.hooks import hook_points
 from ..model.text import Tokens
-from ..model.transformer import Attention, Block, Head, RMSNorm, Stack
+from ..model.transformer import Block, LMHead, Stack
 from ..run.forward_pass import Pass
 from ..run.predictions import Predictions, allowed_scores, following, head_of, likeliest, strings_of
 
@@ -143,7 +144,7 @@ def _seen(forward: Pass, name: str, text: int, position: int) -> dict[str, Tenso
     return forward.moments(_points(forward, name), at_position)
 
 
-def linear_head(loaded: Loaded) -> Head:
+def linear_head(loaded: Loaded) -> LMHead:
     """The head of a model whose logits are linear in the residual stream. Raises TextError for other models."""
     head = head_of(loaded)
     if head.mlm:
@@ -213,7 +214,7 @@ class _Walk:
             self.add("bias", norm.bias.float(), layer, what)
         self.g = back_through(norm, self.g, frozen_scale(norm, x))
 
-    def whole(self, head: Head, token: int, token_type: int) -> None:
+    def whole(self, head: LMHead, token: int, token_type: int) -> None:
         name, stack, n = self.name, self.stack, len(self.stack.blocks)
         if head.unembed.bias is not None:
             self.parts.append(Contribution("bias", head.unembed.bias[token].item(), what="head"))

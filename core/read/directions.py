@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import TextError
-from ..model.transformer import Block, Head, RMSNorm, Stack
+from ..model.attention import RMSNorm
+from ..model.transformer import Block, LMHead, Stack
 from ..run.attention import AttentionRecord
 from ..run.predictions import check_token, checked_positions, likeliest
 from ..run.trace import Trace
@@ -65,7 +66,7 @@ def asked(run: Trace, positions: Sequence[int] | None, tokens: Sequence[int] | N
 def has_looks(run: Trace) -> bool:
     """True if the logits of this model are sums over attention edges: it predicts tokens with a linear head."""
     head = run.loaded.model.head
-    return isinstance(head, Head) and not head.mlm and head.softcap is None and run.config.kind != "encoder"
+    return isinstance(head, LMHead) and not head.mlm and head.softcap is None and run.config.kind != "encoder"
 
 
 def site_of(run: Trace, site: Site | None) -> Site:

@@ -86,7 +86,7 @@ def routing(run: Trace, stack: str | None = None) -> Routing:
 
     def choose(point: str, scores: Tensor) -> Tensor:
         """Weights [pos, choice] of one layer, the largest first, from scores [batch, pos, expert]."""
-        weights, numbers = mixtures[point].routed(scores[run.index])
+        weights, numbers = mixtures[point].route(scores[run.index])
         weights, order = weights.float().sort(dim=-1, descending=True, stable=True)
         chosen[point] = numbers.gather(-1, order)
         return weights

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 
 from .. import memory
 from ..errors import TextError
+from ..model.attention import Attention, RMSNorm
 from ..model.config import ModelConfig
 from ..model.hooks import hook_points
-from ..model.transformer import MLP, Attention, Block, Expert, MixtureOfExperts, RMSNorm
+from ..model.transformer import MLP, Block, Expert, MixtureOfExperts
 from ..run.attention import AttentionRecord
 from ..run.predictions import allowed_scores, checked_positions, following, head_of, strings_of
 from ..run.trace import Trace
@@ -272,7 +273,7 @@ def _walk_experts(walk: Walk, h: Tensor) -> None:
     """Add the experts that the token takes to a walk: numbers, weights [choice] and outputs [choice, d_model]."""
     mixture = _mixture(walk.block)
     dtype = mixture.router.weight.dtype
-    weights, numbers = mixture.routed(walk.values["mlp.router"].to(dtype))
+    weights, numbers = mixture.route(walk.values["mlp.router"].to(dtype))
     weights, order = weights.float().sort(descending=True, stable=True)
     chosen: list[int | None] = [*numbers[order].tolist()]
     if mixture.shared is not None:
@@ -403,7 +404,7 @@ def _mixture_factors(walk: Walk, name: str, place: Index) -> Factors:
         return h, mixture.router.weight[place[0]].float(), _bias(mixture.router, place[0])
     if name == "experts":
         expert = _expert(mixture, walk.chosen[place[0]])
-        neurons = expert.neurons(h[None].to(expert.down.weight.dtype))[0].float()
+        neurons = expert.hidden(h[None].to(expert.down.weight.dtype))[0].float()
         return neurons, expert.down.weight[place[1]].float(), _bias(expert.down, place[1])
     raise ValueError(f"mlp.{name} is not a sum: it is the router's rule for one score among others")
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .. import memory
 from ..errors import InterventionError, TextError
-from ..model.transformer import Attention
+from ..model.attention import Attention
 from ..run.attention import AttentionRecord
 from ..run.patterns import CELLS, JointPattern, joint_patterns, patterns_of
 from ..run.predictions import strings_of

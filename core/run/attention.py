@@ -1,8 +1,8 @@
-"""AttentionRecord: the queries and keys of one attention, from which any head, row or tile is computed on request.
+"""AttentionRecord: the queries and keys of one attention, from which any head, row or tile is computed on demand.
 
-A map is n×n numbers per head, its queries and keys n×d_head. So a trace keeps q, k and the rule, and the pattern of any
-slice is recomputed in float32, exactly as an eager softmax of the same q and k would give it. No more than the tile that
-was asked for plus one block of rows (rules.BLOCK_BYTES) is ever held.
+A pattern has n×n numbers per head, queries and keys n×d_head. So a trace stores q, k and the rule, and recomputes slices of
+the pattern in float32, equal to eager softmax of the same q and k. Memory is bounded by the requested tile plus one block
+of rows (rules.BLOCK_BYTES).
 """
 
 from __future__ import annotations
@@ -23,72 +23,71 @@ from .shared_rows import Rows
 Index = int | slice | Sequence[int] | Tensor | None  # an int keeps its axis; None is everything
 Stage = Literal["raw", "scores", "masked", "pattern"]
 
-THUMBNAIL_BYTES = 1 << 21  # of heads' maps computed together: short texts are all overhead, long ones leave the cache
-EXACT_THUMBNAIL_ROWS = 256  # up to here a thumbnail looks at every row; above, at as many rows as it has pixels
+THUMBNAIL_BYTES = 1 << 21  # of patterns computed together: fewer cost overhead, more leave the CPU cache
+EXACT_THUMBNAIL_ROWS = 256  # a thumbnail of more rows samples one row per pixel
 WORST = torch.finfo(torch.float32).max
-RECEIPT_ROWS = 256  # a receipt on a longer record checks no more rows than these, evenly spaced
+RECEIPT_ROWS = 256  # most rows that a receipt checks, evenly spaced
 
 
 @dataclass(frozen=True, eq=False)
 class Thumbnail:
-    """Small pictures of heads: values [head, row, column] in 0..1, each the largest weight in its patch."""
+    """Small images of heads: values [head, row, column] in 0..1, each the largest weight of its patch."""
 
     values: Tensor
-    exact: bool  # False: only some query rows were looked at
-    how: str  # the same in words
+    exact: bool  # False: only some query rows were used
+    how: str  # how it was made, in words
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """Proofs on one record, each a largest absolute deviation, over `rows` query rows of every head."""
+    """Checks of one record: largest absolute deviations over `rows` query rows of every head."""
 
-    rows_sum_error: float  # |Σ over keys − 1|, on rows that may see something; a sink's weight counts as a key's
-    # The largest weight on a masked cell: 0, unless a caller's mask hides by finite numbers (core.capture), which low scores
-    # can outdo, and which a row of nothing but masked cells shares its weight over.
+    rows_sum_error: float  # |Σ over keys − 1| of rows that are not fully masked; a sink counts as a key
+    # The largest weight on a masked cell: 0, unless a caller's mask has finite values (core.capture), which low scores and
+    # fully masked rows can outweigh.
     masked_max: float
-    # |pattern @ v − fused kernel|; None where a hook replaced scores or pattern. For records of core.capture the kernel's
-    # result is that of the call itself, as it was returned; without its dropout.
+    # |pattern @ v − fused kernel|; None if a hook replaced scores or pattern. For records of core.capture, the kernel's
+    # result is the one that the call returned, without dropout.
     fused_error: float | None
     rows: int
     n_rows: int
-    blocked: int  # rows that may see nothing
-    # |‖z W_O + b‖ − ‖what the pass really added‖| / the largest of these, z as the record has it; None where W_O is not
-    # known (core.capture), no longer the run's (a training went on), or where an edit came after it
+    blocked: int  # fully masked rows
+    # |‖z W_O + b‖ − ‖output of the pass‖| / the largest of these norms, with the record's z; None if W_O is unknown
+    # (core.capture) or has been trained since, or if an edit came after it
     added_error: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttentionRecord:
-    """One attention of one run, seen from one text of the batch: of several, of() says which, and nothing guesses.
+    """One attention of one run, seen from one text of the batch; of several texts, of() selects one.
 
-    batch_q [batch, head, query, d_head] and batch_k [batch, kv_head, key, d_head] are after rotary; `keys` is batch_k, or
-    Rows that it shares with other calls (core.capture). values() gives v of the same shape as k: it is held, or for long
-    runs comes from running the pass once more. Where a hook replaced the scores
-    or the pattern, what it left is kept in `replaced_scores` or `replaced_pattern`, [batch, head, query, key]. Where one
-    may have changed z or what a head adds, edited_z() and edited_result() give what it left, as values() does.
+    batch_q [batch, head, query, d_head] and batch_k [batch, kv_head, key, d_head] are after RoPE; `keys` is batch_k, or Rows
+    shared with other calls (core.capture). values() returns v with the shape of k: stored, or for long runs recomputed by
+    another pass. `replaced_scores` and `replaced_pattern` [batch, head, query, key] are the results of hooks, if any;
+    edited_z() and edited_result() return edited values like values().
     """
 
     name: str  # the attention's module path
     stack: str  # encoder, decoder; module for records of core.capture
-    layer: int | None  # None where core.capture does not know it
-    site: Literal["attn", "cross_attn", "unknown"]  # unknown: core.capture could not tell where the keys come from
+    layer: int | None  # None if unknown to core.capture
+    site: Literal["attn", "cross_attn", "unknown"]  # unknown: core.capture could not identify the source of the keys
     batch_q: Tensor
     keys: Tensor | Rows
     values: Callable[[], Tensor]
     batch_rule: ScoreRule
-    output: Callable[[], nn.Linear] | None = None  # W_O and its bias; raises Outdated once they are no longer the run's
+    output: Callable[[], nn.Linear] | None = None  # W_O and its bias; raises Outdated if they have changed
     replaced_scores: Tensor | None = None
     replaced_pattern: Tensor | None = None
     edited_z: Callable[[], Tensor] | None = None  # [batch, head, query, d_head]
     edited_result: Callable[[], Tensor] | None = None  # [batch, query, head, d_model]
-    lengths: Tensor | None = None  # ‖what all heads together added‖ in the pass, [batch, query]
-    chosen: int | None = None  # the text that it is seen from; None until one of several is chosen
-    run_device: torch.device | None = None  # where the run was, if its q, k and v lie elsewhere since
-    call: int = 0  # of core.capture: the number of earlier attentions of the same module, such as the steps of a cache
-    # Of core.capture: the result of the call itself, in the rows that a receipt looks at, [batch, head, row, d_head].
+    lengths: Tensor | None = None  # ‖attention output‖ in the pass, [batch, query]
+    chosen: int | None = None  # selected text; None if none of several is selected
+    run_device: torch.device | None = None  # device of the run, if q, k and v have moved
+    call: int = 0  # of core.capture: number of earlier calls of the same module, such as decoding steps
+    # Of core.capture: the result of the call in the rows that a receipt checks, [batch, head, row, d_head].
     returned: Tensor | None = None
 
-    # what it is
+    # description
 
     def __repr__(self) -> str:
         n = self.batch_q.shape[0]
@@ -98,7 +97,7 @@ class AttentionRecord:
 
     @property
     def text(self) -> int:
-        """The text that everything is of. Raises ValueError where it could be any of several: of(text) says which."""
+        """The selected text. Raises ValueError if none of several is selected: use of(text)."""
         if self.chosen is None and (n := self.batch_q.shape[0]) > 1:
             raise ValueError(
                 f"{self.name} saw {n} texts. Say which: record.of(0) to record.of({n - 1}), or run.text(0) to "
@@ -129,16 +128,16 @@ class AttentionRecord:
     @property
     def rule(self) -> ScoreRule:
         """Mask, bias, scale and temperature for this text."""
-        return self.batch_rule.of(self.text)
+        return self.batch_rule.for_text(self.text)
 
     @property
     def o_weight(self) -> Tensor | None:
-        """W_O [d_model, head * d_head], shared with the model; None for records of core.capture. Raises Outdated."""
+        """W_O [d_model, head * d_head] of the model; None for records of core.capture. Raises Outdated."""
         return None if self.output is None else self.output().weight
 
     @property
     def device(self) -> torch.device:
-        """Where it is computed: rows of q, k and v are brought there from the host as they are asked for."""
+        """Device of the computation; rows of q, k and v are copied there from the host on demand."""
         return self.batch_q.device if self.run_device is None else self.run_device
 
     @property
@@ -159,33 +158,33 @@ class AttentionRecord:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of q and k that this record holds, and of what edits left of scores and weights, for all texts of the batch.
+        """Bytes of q, k and replaced scores and patterns, for all texts of the batch.
 
-        Keys that an earlier call of a capture brought count there.
+        Keys that were captured by an earlier call count there.
         """
         kept = (self.batch_q, self.keys, self.replaced_scores, self.replaced_pattern)
         return sum(t.nbytes for t in kept if t is not None)
 
     def of(self, text: int) -> AttentionRecord:
-        """The same attention seen from another text of the batch. Nothing is copied."""
+        """The record of another text of the batch, without copying."""
         if not 0 <= text < self.batch_q.shape[0]:
             raise IndexError(f"text {text} of a batch of {self.batch_q.shape[0]}")
         return replace(self, chosen=text)
 
-    # what it shows
+    # results
 
     def pattern(
         self, heads: Index = None, queries: Index = None, keys: Index = None, *, text: int | None = None
     ) -> Tensor:
-        """The attention weights [head, query, key], float32. Rows sum to 1, or are zeros where nothing may be seen.
+        """Attention weights [head, query, key], float32. Rows sum to 1; fully masked rows are zeros.
 
-        Of a batch, `text` says whose; a record of a run that is seen from one text (run.text(1)) needs no word. Raises
-        ValueError where it could be any of several; patterns() gives all.
+        `text` selects a text of a batch, unless the record already has one (run.text(1)). Raises ValueError if none of
+        several is selected; patterns() returns all.
         """
         return self._seen_from(text)._stage("pattern", heads, queries, keys)
 
     def patterns(self, heads: Index = None, queries: Index = None, keys: Index = None) -> Tensor:
-        """The weights of all texts of the batch, [batch, head, query, key], float32."""
+        """Attention weights of all texts of the batch, [batch, head, query, key], float32."""
         return torch.stack([self.of(i).pattern(heads, queries, keys) for i in range(self.batch_q.shape[0])])
 
     @overload
@@ -221,11 +220,11 @@ class AttentionRecord:
         text: int | None = None,
         terms: bool = False,
     ) -> Tensor | dict[str, Tensor]:
-        """(q·k · scale + bias) / temperature, [head, query, key], float32; with `masked`, -inf where it may not look; with `terms`
-        its terms, as terms() has them.
+        """(q·k · scale + bias) / temperature, [head, query, key], float32; with `masked`, -inf where masked; with `terms`, by
+        term, see terms().
 
-        The finite numbers with which a caller's mask hides are in neither (core.capture), because a scale of colours would
-        show nothing else. pattern() takes them.
+        Finite values of a caller's mask (core.capture) are left out, because they would dominate a colour scale. pattern()
+        includes them.
         """
         if terms:
             return self.terms(heads, queries, keys, text=text)
@@ -234,9 +233,9 @@ class AttentionRecord:
     def terms(
         self, heads: Index = None, queries: Index = None, keys: Index = None, *, text: int | None = None
     ) -> dict[str, Tensor]:
-        """The terms of scores(), each [head, query, key], float32: "content" is q·k, scaled, and beside it "distance" (ALiBi, T5) or
-        DeBERTa's "c2p" and "p2c", content to position and position to content (He et al. 2021, arXiv:2006.03654). Raises ValueError
-        where an edit replaced the scores."""
+        """The terms of scores(), each [head, query, key], float32: "content" (q·k · scale), and "distance" (ALiBi, T5) or
+        DeBERTa's "c2p" and "p2c", content to position and position to content (He et al. 2021, arXiv:2006.03654). Raises
+        ValueError if an edit replaced the scores."""
         record = self._seen_from(text)
         if record.replaced_scores is not None:
             raise ValueError("an edit replaced these scores, which have no terms then")
@@ -244,36 +243,36 @@ class AttentionRecord:
         rows, columns = record._index(queries, record.n_query), record._index(keys, record.n_key)
         rule = record.rule
         content = rule.capped(record.raw(heads, queries, keys) * rule.scale)
-        found = {"content": content / rule.temperature}
+        terms = {"content": content / rule.temperature}
         if rule.bias is not None:
             for name, term in rule.bias.terms(rows, columns).items():
-                of_heads = term[0].expand(record.n_heads, len(rows), len(columns))[chosen]
-                found[name] = of_heads.float() / rule.temperature
-        return found
+                per_head = term[0].expand(record.n_heads, len(rows), len(columns))[chosen]
+                terms[name] = per_head.float() / rule.temperature
+        return terms
 
     def raw(self, heads: Index = None, queries: Index = None, keys: Index = None, *, text: int | None = None) -> Tensor:
         """q·k before scale, bias and mask, [head, query, key], float32."""
         return self._seen_from(text)._stage("raw", heads, queries, keys)
 
     def row(self, head: int, query: int) -> Tensor:
-        """Where one query looks: [key]."""
+        """Attention weights of one query: [key]."""
         return self.pattern(head, query)[0, 0]
 
     def mask(self, queries: Index = None, keys: Index = None, head: int = 0) -> Tensor:
-        """The mask, [query, key], True where the query may look at the key."""
+        """The mask, [query, key], True where visible."""
         heads = torch.tensor([head], device=self.device)
         return self.rule.mask.block(self._index(queries, self.n_query), self._index(keys, self.n_key), heads)[0, 0]
 
     def why_masked(self, query: int, key: int, head: int = 0) -> str | None:
-        """future, padding, outside the window, edited or masked by the caller; None where the query may look."""
+        """future, padding, outside the window, edited or masked by the caller; None if visible."""
         for name, value, n in (("query", query, self.n_query), ("key", key, self.n_key), ("head", head, self.n_heads)):
             if not 0 <= value < n:
                 raise IndexError(f"{name} {value} of {n}")
         return self.rule.mask.why_masked(query, key, head)
 
     def blocked_rows(self, head: int = 0) -> Tensor:
-        """[query] bool: True for rows that may see nothing. Their pattern is all zeros; where a caller's mask hides by finite
-        numbers, it is the softmax of these (core.capture)."""
+        """[query] bool: True for fully masked rows. Their pattern is all zeros, or with finite values of a caller's mask
+        (core.capture) the softmax of these."""
         parts = [
             ~self.mask(range(rows.start, rows.stop), head=head).any(-1) for rows in row_blocks(self.n_query, self.n_key)
         ]
@@ -285,10 +284,10 @@ class AttentionRecord:
         heads: Index = None,
         rows: Literal["auto", "all", "sampled"] = "auto",
     ) -> Thumbnail:
-        """Pictures of at most size × size pixels, each pixel the largest weight of its patch.
+        """Images of at most size × size pixels; a pixel is the largest weight of its patch.
 
-        Up to 256 query rows every one is looked at; above, `size` evenly spaced ones (their keys still all of them),
-        unless `rows` says otherwise. The result says which. Raises ValueError for a size below 1.
+        With "auto", up to 256 query rows are all used, and of more, `size` evenly spaced ones with all their keys. The result
+        says which. Raises ValueError for a size below 1.
         """
         if size < 1:
             raise ValueError(f"a picture has at least one pixel along a side, not {size}")
@@ -305,9 +304,7 @@ class AttentionRecord:
                 values, False, f"{n_rows} of {self.n_query} query rows, evenly spaced; the largest weight per pixel"
             )
         edges = [round(i * self.n_query / n_rows) for i in range(n_rows + 1)]
-        step = max(
-            1, (1 << 24) // max(1, self.n_key * 4 * -(-self.n_query // n_rows))
-        )  # picture rows computed together
+        step = max(1, (1 << 24) // max(1, self.n_key * 4 * -(-self.n_query // n_rows)))  # image rows computed together
         for some in row_blocks(len(chosen), self.n_query * self.n_key * 4, THUMBNAIL_BYTES):
             for top in range(0, n_rows, step):
                 bottom = min(n_rows, top + step)
@@ -319,7 +316,7 @@ class AttentionRecord:
         return Thumbnail(values, True, "every weight" if whole else "the largest weight per pixel")
 
     def z(self, heads: Index = None, queries: Index = None) -> Tensor:
-        """The input of W_O from each head, [head, query, d_head], float32: pattern · v, or what an edit left of it."""
+        """Input of W_O from each head, [head, query, d_head], float32: pattern · v, or its edited value."""
         chosen = self._index(heads, self.n_heads)
         rows = None if queries is None else self._index(queries, self.n_query)
         if self.edited_z is not None:
@@ -337,7 +334,7 @@ class AttentionRecord:
         return z
 
     def result(self, heads: Index = None, queries: Index = None) -> Tensor:
-        """The vector that each head adds to the residual stream (before a norm after it), z W_O, [head, query, d_model], float32.
+        """Output of each head, before an output norm: z W_O, [head, query, d_model], float32.
 
         All heads and queries at once are n_heads times as large as the stream: ask for those that you need. Raises ValueError
         for records of core.capture, whose W_O is not known, and Outdated once the model has been trained.
@@ -403,14 +400,14 @@ class AttentionRecord:
         )
 
     def _sink_weights(self, head: int, queries: Tensor) -> Tensor:
-        """[query]: the weight that a head's sink takes of each row."""
+        """[query]: the weight of a head's sink in each row."""
         sinks = self.rule.sinks_of()
         assert sinks is not None
         of_keys = self._stage("masked", head, queries, None)[0].logsumexp(-1)  # [query]
         return 1 - torch.sigmoid(of_keys - sinks[head].flatten().to(of_keys))
 
     def _added_error(self, z: Tensor, queries: Tensor) -> float | None:
-        """The receipt's, from z [head, query, d_head] of these queries before any edit of it."""
+        """Receipt.added_error, from z [head, query, d_head] of these queries before edits."""
         if self.output is None or self.lengths is None:
             return None
         try:
@@ -426,10 +423,10 @@ class AttentionRecord:
         real = self.lengths[self.text, queries]
         return _largest((added.norm(dim=-1) - real) / real.max().clamp(min=1e-30))
 
-    # how it is computed
+    # computation
 
     def _seen_from(self, text: int | None) -> AttentionRecord:
-        """Itself, or as another text has it."""
+        """The record of this text; None: unchanged."""
         return self if text is None else self.of(text)
 
     @property
@@ -453,11 +450,11 @@ class AttentionRecord:
         size = len(chosen) * len(rows) * len(columns)
         what = f"{size:,} weights at once ({len(chosen)} heads, {len(rows):,} queries, {len(columns):,} keys)"
         admit_large(size * 4, self.device, what, "Ask for fewer heads, queries or keys.")
-        # Only the softmax needs every key of a row; anything before it is computed for the asked-for columns alone.
+        # Only the softmax needs every key of a row; earlier stages are computed for the requested columns only.
         every = stage == "pattern" or keys is None
         seen = torch.arange(self.n_key, device=rows.device) if every else columns
         group = self.n_heads // self.n_kv_heads
-        # What is wanted whole is not looked up by its indices, which takes a third of the time where a text is short.
+        # Indexing is skipped for whole axes: it takes a third of the time for short texts.
         shared = None if heads is None and group == 1 else chosen // group
         k = self._heads_of(self.k, shared, None if every else seen).float().mT  # [head, d_head, key]
         out = torch.empty(len(chosen), len(rows), len(columns), device=rows.device)
@@ -471,13 +468,13 @@ class AttentionRecord:
         return out
 
     def _block(self, stage: Stage, heads: Tensor, queries: Tensor, keys: Tensor, scores: Tensor) -> Tensor:
-        """One block of rows, [head, query, key], from its q·k, which it changes."""
+        """One block of rows, [head, query, key], from its q·k, which is modified in place."""
         rule = self.rule
 
         def pick(x: Tensor) -> Tensor:  # [1, head or 1, query, key] -> [head or 1, query, key]
             return x[0] if x.shape[1] == 1 else x[0, heads]
 
-        # In place from here on: this block is the only thing of its size that is alive.
+        # In place from here on: only one tensor of this size may be alive.
         if stage == "raw":
             return scores
         if self.replaced_scores is None:
@@ -491,27 +488,27 @@ class AttentionRecord:
             scores = self.replaced_scores[self.text][heads][:, queries][:, :, keys].float()
         if stage == "scores":
             return scores
-        hides, given = not rule.mask.is_free, rule.mask.given
-        if stage == "pattern" and given is not None and given.is_soft:
-            scores += pick(given.hiding(queries, keys))
-        elif hides and not rule.after:
-            scores.masked_fill_(~rule.mask.block(queries, keys, heads)[0], rule.fill)
+        hides, custom = not rule.mask.is_free, rule.mask.custom
+        if stage == "pattern" and custom is not None and custom.is_soft:
+            scores += pick(custom.hiding(queries, keys))
+        elif hides and not rule.mask_after_softmax:
+            scores.masked_fill_(~rule.mask.block(queries, keys, heads)[0], rule.mask_value)
         if stage == "masked":
             return scores
         sinks = rule.sinks_of(heads)
         pattern = softmax(scores, None if sinks is None else sinks.to(scores.device))
-        return pattern.mul_(rule.mask.block(queries, keys, heads)[0]) if hides and rule.after else pattern
+        return pattern.mul_(rule.mask.block(queries, keys, heads)[0]) if hides and rule.mask_after_softmax else pattern
 
     def _heads_of(self, x: Tensor, heads: Tensor | None, rows: Tensor | slice | None = None) -> Tensor:
-        """These heads of q, k or v, and these rows of them, [head, pos, d_head], where the record is computed. None: all."""
-        found = x if heads is None else x[heads.to(x.device)]
+        """These heads and rows (None: all) of q, k or v on the record's device, [head, pos, d_head]."""
+        x = x if heads is None else x[heads.to(x.device)]
         if rows is not None:
-            found = found[:, rows if isinstance(rows, slice) else rows.to(x.device)]
-        # One layout, however much is asked for: a cell has the same value to the last bit in a row, a tile and the whole map.
-        return found.to(self.device).contiguous()
+            x = x[:, rows if isinstance(rows, slice) else rows.to(x.device)]
+        # One memory layout for every request, so that a cell has the same bits in a row, a tile and the whole pattern.
+        return x.to(self.device).contiguous()
 
     def _index(self, index: Index, n: int) -> Tensor:
-        """Positions as a tensor, checked: negative ones count from the end, as in Python."""
+        """Validated indices as a tensor; negative ones count from the end."""
         device = self.device
         if index is None:
             return torch.arange(n, device=device)
@@ -526,11 +523,11 @@ class AttentionRecord:
 
 
 def receipt_rows(n_query: int) -> Tensor:
-    """The query rows that a receipt looks at."""
+    """The query rows that a receipt checks."""
     return torch.arange(0, n_query, max(1, -(-n_query // RECEIPT_ROWS)))
 
 
 def _largest(deviations: Tensor) -> float:
-    """The largest absolute one, 0 of none. What is no number or infinite is float32's largest: no comparison lets it pass,
-    and JSON has a word for it."""
+    """The largest absolute deviation, 0 if there are none. NaN and infinity become float32's maximum, which fails every
+    comparison and is valid JSON."""
     return deviations.abs().nan_to_num(nan=WORST, posinf=WORST).max().item() if deviations.numel() else 0.0

@@ -1,4 +1,4 @@
-"""Several short texts in one padded pass; each leaves the run that it would leave alone."""
+"""Run several short texts in one padded batch; each trace equals the one from a separate run."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ ALONG = ("pos", "query", "key")  # axes along which a batch is padded
 
 
 def trace_together(loaded: Loaded, texts: Sequence[Tokens]) -> tuple[Trace, ...]:
-    """What trace() gives for each of these texts without edits, from one pass over all of them. The model has one stack.
+    """trace() of each of these texts without edits, from one pass over all of them. The model has one stack.
 
-    Padding is hidden and moves no position, so a run is what it would be by itself, to the rounding of a matrix product.
-    It holds nothing of the others, and what needs another pass runs its text alone; `seconds` are those of the whole pass.
-    Raises TextError as trace() does, TooLarge with the bytes needed and free, and InterventionError where a hook would edit.
+    Padding is masked and does not move positions, so a trace equals that of a separate run, up to the rounding of matrix
+    products. It stores nothing of the other texts, and second passes run its text only. `seconds` is the time of the whole
+    pass. Raises TextError like trace(), TooLarge with the bytes needed and free, and InterventionError for an editing hook.
     """
     together = prepare(loaded, Prompt(padded(loaded, texts, "right")), ())
     if together.edited:
@@ -60,7 +60,7 @@ def _recorder(forward: Pass) -> Recorder:
 
 
 def _trace(recorder: Recorder, final: Tensor, seconds: float) -> Trace:
-    """final [1, pos, d_model] is a part of the batch's, and is copied."""
+    """`final` [1, pos, d_model] is a view into the batch and is copied."""
     forward, hold = recorder.forward, recorder.hold_values
     loaded, sources = forward.loaded, forward.prompt.sources
     again = partial(forward.again, f"{loaded.config.stacks[-1][0]}.hook_final")
@@ -81,20 +81,20 @@ def _trace(recorder: Recorder, final: Tensor, seconds: float) -> Trace:
 
 
 def _shown_to_each(loaded: Loaded, recorders: Sequence[Recorder]) -> dict[str, Hook]:
-    """Hooks of the batch that show every text's recorder its own part of what passes, as if nothing else did."""
+    """Hooks of the batch that pass each text's part of a tensor to its recorder."""
     points = hook_points(loaded.model)
     sizes = [recorder.forward.prompt.source_len for recorder in recorders]
     of_each = [recorder.hooks() for recorder in recorders]
-    shown: tuple[weakref.ref[Any], list[Any]] | None = None  # the last that was only looked at, and its parts
+    last: tuple[weakref.ref[Any], list[Any]] | None = None  # the last tensor that is not stored, and its parts
 
     def show(name: str, x: Any) -> None:
-        nonlocal shown
-        if shown is not None and shown[0]() is x:  # the stream between two layers passes two points
-            parts = shown[1]
+        nonlocal last
+        if last is not None and last[0]() is x:  # the residual stream between two layers passes two points
+            parts = last[1]
         else:
             kept = name.rsplit(".", 1)[-1] in KEPT
             parts = [part_of(x, points[name], text, n, copy=kept) for text, n in enumerate(sizes)]
-            shown = None if kept else (weakref.ref(x), parts)
+            last = None if kept else (weakref.ref(x), parts)
         for hooks, part in zip(of_each, parts, strict=True):
             hooks[name](part)
 
@@ -102,7 +102,7 @@ def _shown_to_each(loaded: Loaded, recorders: Sequence[Recorder]) -> dict[str, H
 
 
 def part_of(x: Any, point: HookPoint, text: int, n: int, copy: bool) -> Any:
-    """Of what passes a hook point, a tensor [batch or 1, …] or a rule, the part of one text of n tokens, without its padding."""
+    """The part of one text of n tokens, without padding, of a hook point's tensor [batch or 1, …] or rule."""
     if isinstance(x, ScoreRule):
         return rule_of(x, text, n)
     row = text if x.shape[0] > 1 else 0
@@ -113,8 +113,8 @@ def part_of(x: Any, point: HookPoint, text: int, n: int, copy: bool) -> Any:
 
 
 def rule_of(rule: ScoreRule, text: int, n: int) -> ScoreRule:
-    """The rule of one text of n tokens as it would be by itself: nothing of it says that there was padding."""
-    own = rule.of(text)
+    """The rule of one text of n tokens as in a separate run, without padding."""
+    own = rule.for_text(text)
     bias = own.bias
     if isinstance(bias, DistanceBias):
         queries, keys = bias.query_positions[:, :n].clone(), bias.key_positions[:, :n].clone()
@@ -122,5 +122,5 @@ def rule_of(rule: ScoreRule, text: int, n: int) -> ScoreRule:
     if isinstance(bias, DisentangledBias):
         bias = bias.first(n)
     keep = None if own.mask.keep is None else own.mask.keep[:, :n]
-    keep = None if keep is None or bool(keep.all()) else keep.clone()  # padding inside the text itself stays hidden
+    keep = None if keep is None or bool(keep.all()) else keep.clone()  # padding inside the text stays masked
     return replace(own, mask=replace(own.mask, n_query=n, n_key=n, keep=keep), bias=bias)

@@ -208,7 +208,7 @@ class _Recorder(TorchFunctionMode):
         self.sites[name] = site
         rule = ScoreRule(
             MaskRule(
-                n_heads, n_query, n_key, causal=is_causal, given=mask if mask is not None and mask.hides else None
+                n_heads, n_query, n_key, causal=is_causal, custom=mask if mask is not None and mask.hides else None
             ),
             query.shape[-1] ** -0.5 if scale is None else scale,
             GivenBias(mask) if mask is not None and mask.adds else None,

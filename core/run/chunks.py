@@ -1,14 +1,13 @@
-"""Chunked prefill: a decoder's traced run in chunks of rows behind a KV cache, for texts too long to be read in one go.
+"""Chunked prefill: a decoder's traced run in chunks of rows behind a KV cache, for texts that do not fit in a single pass.
 
-Most of what a pass peaks at grows with the rows that are read at once: the hidden layer of the MLP, q, k and v before and
-after they are turned. A decoder's tokens never see what comes later, so it can read a text some rows at a time and keep
-keys and values, as it does when it writes (core.model.cache). What the trace keeps is the same as in one go: q is laid down
-chunk by chunk, and the cache itself is k and v of the whole text in the end. Where a card has no room for that either, q
-goes to the host with each chunk, k and v after the last one; records then bring the rows that are looked at back to
-the card.
+The peak memory of a pass grows with the rows read at once: the MLP's hidden layer, q, k and v before and after RoPE. Because
+no token attends to later ones, a decoder can read a text chunk by chunk with a KV cache (core.model.cache). The trace is
+the same as from a single pass: q is collected chunk by chunk, and the cache ends up as k and v of the whole text. If they
+do not fit on the GPU either, q moves to the host with each chunk, k and v after the last one. Records then copy the rows
+they need back to the GPU.
 
-Edits that give a token nothing of later ones go along: each chunk is edited as its rows of the whole text are. Second
-passes, for what a trace did not keep, go in one go: they hold nothing but the moment they are run for.
+Edits are supported if a token does not depend on later ones: each chunk is edited like its rows of the whole text. Second
+passes, for activations that the trace did not store, are single passes that store only one activation.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from ..edits import Edit, Intervention
 from ..model.cache import Cache
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, HookPoint, hook_points, hooked
-from ..model.positions import count_positions
+from ..model.positions import position_ids
 from ..model.rules import DistanceBias, ScoreRule, row_blocks
 from ..model.transformer import Stack
 from ..plan.chunks import chunked_run_bytes
@@ -35,14 +34,14 @@ from .moments import PLACES
 from .prompt import model_inputs
 from .recorder import MEASURED, LastResidual, Recorder, last_rows
 
-SIZES = (8192, 4096, 2048, 1024, 512)  # rows of a chunk, the largest that fits: fewer rows read the weights more often
-MARGIN = 10  # a tenth of a card's free memory stays free, for the kernels' own scratch space
+SIZES = (8192, 4096, 2048, 1024, 512)  # rows of a chunk; the largest that fits, since every chunk reads all weights
+MARGIN = 10  # a tenth of a GPU's free memory is left for the kernels' workspaces
 HOST = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class Chunks:
-    """How a run is cut: rows read at once, where q, k and v are kept, and the bytes of the device that it takes."""
+    """Rows per chunk, storage of q, k and v, and bytes needed on the device."""
 
     rows: int
     on_host: bool
@@ -50,32 +49,32 @@ class Chunks:
 
 
 def budget(device: torch.device, free: int) -> int:
-    """Bytes that a run in one go may take; above that it goes in chunks. All that is free, but for a margin on a card."""
+    """Bytes that a single pass may take: all free memory, except for a margin on a GPU."""
     return free if device.type == "cpu" else free - free // MARGIN
 
 
 def can_chunk(forward: Pass) -> bool:
-    """Whether chunks give what one go gives.
+    """True if chunks give the same result as a single pass.
 
-    Not for encoders and encoder-decoders, which see what comes later, nor with an edit that does. Not with interventions of
-    one's own and hooks from outside: they are written for the whole text and would see a part of it. Not for dynamic rotary
-    scaling, which turns every token by an angle that depends on how long the text has become.
+    False for encoders and encoder-decoders, whose tokens attend to later ones, and for edits that do. False for custom
+    interventions and outside hooks, which expect the whole text. False for dynamic RoPE scaling, whose angles depend on
+    the length of the text.
     """
     config = forward.loaded.config
     dynamic = config.rotary_scaling is not None and config.rotary_scaling.kind == "dynamic"
-    whole = forward.edited_outside or any(map(needs_one_go, forward.interventions))
+    whole = forward.edited_outside or any(map(needs_single_pass, forward.interventions))
     return config.kind == "decoder" and not whole and not dynamic
 
 
-def needs_one_go(edit: Intervention) -> bool:
-    """Whether a text can only be read whole with this edit."""
+def needs_single_pass(edit: Intervention) -> bool:
+    """True if this edit requires a single pass."""
     return not isinstance(edit, Edit) or edit.sees_ahead
 
 
 def advice(forward: Pass) -> str:
-    """Advice about a run that does not fit; where an edit keeps it from going in chunks, which one that is."""
+    """Advice for a run that does not fit; names the edit that prevents chunks, if there is one."""
     config = forward.loaded.config
-    edit = next(filter(needs_one_go, forward.interventions), None)
+    edit = next(filter(needs_single_pass, forward.interventions), None)
     if config.kind != "decoder" or edit is None:
         return memory.SHORTER
     why = "lets a token know of later ones" if isinstance(edit, Edit) else "is written for a whole text"
@@ -83,11 +82,11 @@ def advice(forward: Pass) -> str:
 
 
 def choose(forward: Pass, hold_values: bool, one_go: int, more: int, free: int) -> Chunks | None:
-    """The largest chunks that fit into `free` bytes where `one_go` bytes do not: with q, k and v on the device if possible,
-    then on the host.
+    """The largest chunks that fit into `free` bytes if `one_go` bytes do not: q, k and v on the device if possible, else on the
+    host.
 
-    `more` bytes are what a trace keeps beside that, because it was edited. None where one go fits, where it must be one go,
-    and where nothing fits: the refusal is then of one go.
+    `more` bytes are stored in addition, for edits. None if a single pass fits or is required, and if no chunks fit; the
+    refusal is then that of a single pass.
     """
     device, prompt = forward.loaded.device, forward.prompt
     free = budget(device, free)
@@ -111,17 +110,17 @@ def choose(forward: Pass, hold_values: bool, one_go: int, more: int, free: int) 
 
 @dataclass
 class ChunkRecorder(Recorder):
-    """A Recorder that sees a text in pieces. It is shown each point once, with the last chunk: what is kept is whole by
-    then, and of all else there is the shape of the whole alone."""
+    """A Recorder of a text in chunks. It records each point once, with the last chunk: stored tensors are complete by then,
+    and of the others only the shape of the whole text is recorded."""
 
     cut: Chunks | None = None
     cache: Cache | None = None
     keep_mask: Tensor | None = None  # [batch, pos], True on real tokens
-    rows: slice = field(default_factory=lambda: slice(0, 0))  # the chunk that runs
-    at: str = ""  # the point that is shown
+    rows: slice = field(default_factory=lambda: slice(0, 0))  # the current chunk
+    at: str = ""  # the point being recorded
     pieces: dict[str, list[Tensor]] = field(default_factory=dict)  # lengths and angles, chunk by chunk
-    joined: tuple[list[Tensor], Tensor] | None = None  # the last lengths that were put together
-    filled: dict[str, Tensor] = field(default_factory=dict)  # q, and z where it is edited, of the whole text
+    joined: tuple[list[Tensor], Tensor] | None = None  # the last norms that were concatenated
+    filled: dict[str, Tensor] = field(default_factory=dict)  # q, and z if edited, of the whole text
 
     @property
     def n(self) -> int:
@@ -133,60 +132,69 @@ class ChunkRecorder(Recorder):
 
     def hooks(self) -> dict[str, Hook]:
         points = hook_points(self.forward.loaded.model)
-        return {name: partial(self.see_piece, name, points[name], look) for name, look in super().hooks().items()}
+        return {name: partial(self.record_chunk, name, points[name], look) for name, look in super().hooks().items()}
 
-    def see_piece(self, name: str, point: HookPoint, look: Callable[[Any], object], x: Any) -> None:
+    def record_chunk(self, name: str, point: HookPoint, look: Callable[[Any], object], x: Any) -> None:
         whole = self.gather(name, point, x)
         if self.is_last:
             self.at = name
             look(whole)
         elif name.endswith(".hook_o"):
-            self.on_attention(())  # nothing to show yet, but anyone who watches may end the run
+            self.on_attention(())  # no record yet, but the callback may cancel the run
 
     def gather(self, name: str, point: HookPoint, x: Any) -> Any:
-        """What the point is of the whole text, as far as it is kept; complete with the last chunk."""
-        assert self.cut is not None
-        attention, kind = name.rsplit(".", 1)
-        place = HOST if self.cut.on_host else None
+        """The value at the point for the whole text, as far as it is kept; complete with the last chunk."""
+        kind = name.rsplit(".", 1)[1]
         if kind == "hook_rule":
             return self.whole_rule(x)
         if kind == "hook_positions":  # of all tokens so far
             return x
         if kind == "hook_q":
-            return self.fill(name, x, place or x.device)
+            return self.fill(name, x, self.storage(x))
         if kind == "hook_z" and name in self.edited and self.hold_values:
             return self.fill(name, x, x.device)
         if kind == "hook_k" or (kind == "hook_v" and self.hold_values):
-            if not self.is_last:
-                return None
-            assert self.cache is not None
-            held = self.cache.layers[int(attention.split(".")[2])].attn
-            kept = held.k if kind == "hook_k" else held.v
-            return kept.to(place or kept.device)
-        if kind in MEASURED or kind == "hook_o":
-            self.pieces.setdefault(name, []).append(super().length(x))
+            return self.cached(name) if self.is_last else None
         if kind in ("hook_angles", "hook_angles_windowed") or (kind == "hook_position" and name in self.edited):
             self.pieces.setdefault(name, []).append(x)
             return torch.cat(self.pieces.pop(name), dim=1) if self.is_last else None
+        if kind in MEASURED or kind == "hook_o":
+            self.pieces.setdefault(name, []).append(super().length(x))
+        return self.whole_shape(point, x) if self.is_last else None
+
+    def storage(self, x: Tensor) -> torch.device:
+        """Where q, k and v are stored."""
+        assert self.cut is not None
+        return HOST if self.cut.on_host else x.device
+
+    def cached(self, name: str) -> Tensor:
+        """k or v of the whole text, which the cache has collected."""
+        assert self.cache is not None
+        cache = self.cache.layers[int(name.split(".")[2])].attn
+        kept = cache.k if name.endswith(".hook_k") else cache.v
+        return kept.to(self.storage(kept))
+
+    def whole_shape(self, point: HookPoint, x: Tensor) -> Tensor:
+        """A tensor with the shape of the whole text and no storage."""
         shape = [self.n if axis in PLACES else size for axis, size in zip(point.axes, x.shape, strict=True)]
-        return x.new_empty(()).expand(shape) if self.is_last else None  # a shape and no numbers
+        return x.new_empty(()).expand(shape)
 
     def fill(self, name: str, x: Tensor, device: torch.device) -> Tensor | None:
-        """x [batch, head, query, d_head] of a chunk put in its place; the whole of it with the last one."""
+        """Copy x [batch, head, query, d_head] of a chunk to its rows; with the last one, return the whole tensor."""
         if name not in self.filled:
             self.filled[name] = torch.empty((*x.shape[:2], self.n, x.shape[3]), dtype=x.dtype, device=device)
         self.filled[name][:, :, self.rows] = x.to(device)
         return self.filled.pop(name) if self.is_last else None
 
     def length(self, x: Tensor) -> Tensor:
-        """Of the whole text; once for what passes two points in a row, as that of each piece is."""
+        """‖x‖ of the whole text; computed once for a tensor that passes two points in a row."""
         pieces = self.pieces.pop(self.at)
-        if self.joined is None or any(one is not other for one, other in zip(self.joined[0], pieces, strict=True)):
+        if self.joined is None or any(a is not b for a, b in zip(self.joined[0], pieces, strict=True)):
             self.joined = pieces, torch.cat(pieces, dim=1)
         return self.joined[1]
 
     def whole_rule(self, rule: ScoreRule) -> ScoreRule:
-        """The last chunk's rule as it is for all rows."""
+        """The rule of all rows, from the last chunk's."""
         if not self.is_last:
             return rule
         keep = None if rule.mask.keep is None else self.keep_mask
@@ -200,8 +208,8 @@ class ChunkRecorder(Recorder):
 
 @dataclass
 class ChunkEdits:
-    """The edits of a run as its chunks meet them: those of rules and positions are shown the whole text, which they are
-    written for, and the chunk gets its part; those of z and of added positions act on every token by itself."""
+    """The edits of a run, adapted to chunks. Edits of rules and positions receive the whole text, and the chunk takes its part
+    of the result. Edits of z and of added positions act on each token separately."""
 
     forward: Pass
     places: Tensor  # [batch or 1, pos]: positions of the whole text, before any edit
@@ -231,7 +239,7 @@ class ChunkEdits:
 
 
 def run_in_chunks(forward: Pass, recorder: ChunkRecorder, chunks: Chunks) -> LastResidual:
-    """The pass, seen by the recorder; its last residual: all rows where values are held, else those of the last real tokens."""
+    """Run the pass with the recorder. Returns all rows of the last residual if values are stored, else those of the last tokens."""
     loaded, prompt = forward.loaded, forward.prompt
     decoder = loaded.model.decoder
     assert isinstance(decoder, Stack)
@@ -239,14 +247,14 @@ def run_in_chunks(forward: Pass, recorder: ChunkRecorder, chunks: Chunks) -> Las
     ends = last_rows(prompt.last_read)
     held: dict[int, Tensor] = {}
     ids, _, keep, _, _ = model_inputs(prompt, loaded.device)
-    edits = ChunkEdits(forward, count_positions(loaded.config, n, ids, keep), keep)
+    edits = ChunkEdits(forward, position_ids(loaded.config, n, ids, keep), keep)
     with (
         torch.inference_mode(),
         hooked(loaded.model, edits.hooks(), outside=forward.outside),
         hooked(loaded.model, recorder.hooks()),
     ):
         recorder.cut, recorder.keep_mask = chunks, keep
-        recorder.cache = Cache(kept_config(forward), room=n)
+        recorder.cache = Cache(kept_config(forward), capacity=n)
         whole = (
             torch.empty(prompt.batch, n, d_model, dtype=loaded.dtype, device=loaded.device)
             if recorder.hold_values
@@ -264,7 +272,7 @@ def run_in_chunks(forward: Pass, recorder: ChunkRecorder, chunks: Chunks) -> Las
 
 
 def kept_config(forward: Pass) -> ModelConfig:
-    """What the cache is made for. An edited mask may allow what a window hides, so nothing is forgotten then."""
+    """The config of the cache: without a window if rules are edited, since an edit may unmask keys outside it."""
     if forward.edited_rules:
         return replace(forward.loaded.config, window=None, windowed_layers=None)
     return forward.loaded.config

@@ -1,4 +1,4 @@
-"""Classes: the answer of a classifier to a text, read from the last residual stream."""
+"""Classes: a classifier's result for a text, from the last residual stream."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ from .prompt import Prompt
 
 @dataclass(frozen=True)
 class Classes:
-    """The answer of a classifier: a number for each class, in the order of config.json's id2label.
+    """A classifier's result: a number per class, in the order of config.json's id2label.
 
-    `kind` says how they are read: "one" of the classes is right, "several" may be, or they are "numbers" of a regression.
+    `kind` is "one" for a single label, "several" for multi-label, or "numbers" for a regression.
     """
 
     names: tuple[str, ...]
     kind: Kind
-    logits: tuple[float, ...]  # of a regression its numbers
-    probabilities: (
-        tuple[float, ...] | None
-    )  # a softmax of the logits, or of several the sigmoid of each; None for a regression
+    logits: tuple[float, ...]  # for a regression its values
+    probabilities: tuple[float, ...] | None  # softmax of the logits, sigmoids for several; None for a regression
 
     @property
     def likeliest(self) -> str | None:
@@ -34,7 +32,7 @@ class Classes:
         return None if self.probabilities is None else self.names[self.logits.index(max(self.logits))]
 
     def to_frame(self) -> frames.DataFrame:
-        """A row for each class. Needs pandas."""
+        """A row per class. Requires pandas."""
         columns: dict[str, list[object]] = {"class": [*self.names], "logit": [*self.logits]}
         if self.probabilities is not None:
             columns["prob"] = [*self.probabilities]
@@ -53,7 +51,7 @@ def classifier_of(loaded: Loaded) -> Classifier:
 def class_logits(loaded: Loaded, x: Tensor, prompt: Prompt) -> Tensor:
     """Logits [row, class], float32, from the last residual [row, pos, d_model] of one text in several runs.
 
-    Raises TextError for a text without the end token whose place the head reads, and for a target that is not as long as it.
+    Raises TextError for a text without the end token that the head reads, and for a target of another length.
     """
     head, title = classifier_of(loaded), loaded.spec.title
     (tokens,) = prompt.last_read
@@ -74,7 +72,7 @@ def class_logits(loaded: Loaded, x: Tensor, prompt: Prompt) -> Tensor:
 
 
 def check_class(loaded: Loaded, number: int | None) -> None:
-    """Raises TextError for a number that is no class."""
+    """Raises TextError for an invalid class number."""
     n = len(classifier_of(loaded).classes.names)
     if number is not None and not 0 <= number < n:
         raise TextError(f"Class number {number} is none of {loaded.spec.title}, which has 0 to {n - 1}.")

@@ -34,9 +34,9 @@ def rule_of(free: MaskRule, given: Given, masks: Sequence[MadeMask]) -> MaskRule
         if bool((seen & ~allowed).any()):
             continue
         if bool((seen == allowed).all()):
-            return replace(rule, given=given) if given.is_soft and not bool(allowed.any(-1).all()) else rule
-        beyond = beyond or replace(rule, given=given)
-    return beyond or replace(free, given=given if given.hides else None)
+            return replace(rule, custom=given) if given.is_soft and not bool(allowed.any(-1).all()) else rule
+        beyond = beyond or replace(rule, custom=given)
+    return beyond or replace(free, custom=given if given.hides else None)
 
 
 def with_parts(free: MaskRule, made: MadeMask) -> MaskRule:

@@ -81,10 +81,10 @@ def _kind(record: AttentionRecord) -> Hashable:
     """Equal for records whose heads could belong to one record; None if a record has terms or edits in addition to q and k."""
     rule = record.batch_rule
     mask = rule.mask
-    own = (record.replaced_scores, record.replaced_pattern, rule.bias, rule.sinks, mask.given)
+    own = (record.replaced_scores, record.replaced_pattern, rule.bias, rule.sinks, mask.custom)
     if type(record) is not AttentionRecord or any(x is not None for x in own) or mask.edits or mask.by_head:
         return None
-    scores = (rule.scale, rule.temperature, rule.fill, rule.after, rule.softcap)
+    scores = (rule.scale, rule.temperature, rule.mask_value, rule.mask_after_softmax, rule.softcap)
     sees = (mask.causal, mask.window, mask.first_query, id(mask.keep), record.text)
     return (*scores, *sees, record.q.shape, record.k.shape, record.q.dtype, record.q.device, record.device)
 

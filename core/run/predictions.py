@@ -1,4 +1,4 @@
-"""Predictions: the likeliest next words of some positions, from the residual stream that the head is given."""
+"""Predictions: the most likely next tokens at some positions, from the input of the LM head."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..checkpoints import Loaded
 from ..errors import GenerationError, TextError
 from ..model.next_tokens import FREE, Following, allowed_only
 from ..model.text import Tokens, from_ids
-from ..model.transformer import Head
+from ..model.transformer import LMHead
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """The k likeliest words for each asked-for position: ids and probs [pos][k], strings as the tokenizer spells them.
+    """The k most likely tokens per position: ids and probs [pos][k], strings as in the tokenizer.
 
-    Fewer than k where no more may follow.
+    Fewer than k if fewer tokens are allowed.
     """
 
     positions: tuple[int, ...]
@@ -31,7 +31,7 @@ class Predictions:
     probs: tuple[tuple[float, ...], ...]
 
     def to_frame(self) -> frames.DataFrame:
-        """A row for each word, the likeliest of a position first (rank 1). Needs pandas."""
+        """A row per token, the most likely of a position first (rank 1). Requires pandas."""
         ranks = [
             (position, rank) for position, ids in zip(self.positions, self.ids, strict=True) for rank in range(len(ids))
         ]
@@ -46,17 +46,17 @@ class Predictions:
         )
 
 
-def head_of(loaded: Loaded) -> Head:
-    """The model's head. Raises TextError for a model that has none."""
+def head_of(loaded: Loaded) -> LMHead:
+    """The model's LM head. Raises TextError for a model without one."""
     if loaded.model.head is None:
         raise TextError(loaded.headless)
     return loaded.model.head
 
 
 def following(loaded: Loaded, tokens: Tokens, positions: Sequence[int]) -> list[Following]:
-    """The tokens that may follow each of these positions by generation_config.json, which counts for models that write.
+    """The tokens that generation_config.json allows after each position, for generative models.
 
-    Of an encoder-decoder everything after the start token counts as written, of a decoder nothing yet.
+    In an encoder-decoder, everything after the start token counts as generated; in a decoder, nothing.
     """
     rule = loaded.next_tokens
     if rule.is_free or not loaded.config.writes:
@@ -71,7 +71,7 @@ def following(loaded: Loaded, tokens: Tokens, positions: Sequence[int]) -> list[
 
 
 def allowed_scores(logits: Tensor, what: Sequence[Following]) -> Tensor:
-    """logits [row, vocab] with -inf for what may not follow. Raises GenerationError where nothing may."""
+    """logits [row, vocab] with -inf for disallowed tokens. Raises GenerationError if none is allowed."""
     allowed = allowed_only(logits, what)
     if allowed is not logits and bool(allowed.isneginf().all(-1).any()):
         raise GenerationError(
@@ -81,17 +81,15 @@ def allowed_scores(logits: Tensor, what: Sequence[Following]) -> Tensor:
 
 
 def likeliest(loaded: Loaded, x: Tensor, tokens: Tokens, positions: Sequence[int], k: int) -> Predictions:
-    """The likeliest words by the head's logits for x [pos, d_model], the last residual stream of these positions in `tokens`.
+    """The most likely tokens from the logits of x [pos, d_model], the last residual stream of these positions in `tokens`.
 
-    What may not be written there has no probability, and is not listed.
+    Disallowed tokens have no probability and are not listed.
     """
     what = following(loaded, tokens, positions)
     with torch.inference_mode():
         scores = allowed_scores(head_of(loaded)(x[None])[0].float(), what)
         probs, ids = scores.softmax(-1).topk(min(k, loaded.config.vocab_size))
-        may_follow = ~scores.gather(
-            -1, ids
-        ).isneginf()  # the first of each row: where few may follow there are fewer than k
+        may_follow = ~scores.gather(-1, ids).isneginf()  # first in each row; can be fewer than k
     counts = may_follow.sum(-1).tolist()
     rows = [row[:n] for row, n in zip(ids.tolist(), counts, strict=True)]
     shares = [row[:n] for row, n in zip(probs.tolist(), counts, strict=True)]
@@ -108,7 +106,7 @@ def strings_of(loaded: Loaded, ids: Sequence[int]) -> tuple[str, ...]:
 
 
 def checked_positions(tokens: Tokens, positions: Sequence[int] | None) -> list[int]:
-    """Resolve positions; None means the last real token. Raises IndexError for one that the text does not have."""
+    """Resolve positions; None is the last real token. Raises IndexError for a position outside the text."""
     if positions is None:
         return [max(i for i, padding in enumerate(tokens.padding) if not padding)]
     if bad := [p for p in positions if not 0 <= p < len(tokens)]:
@@ -117,12 +115,12 @@ def checked_positions(tokens: Tokens, positions: Sequence[int] | None) -> list[i
 
 
 def labels_of(loaded: Loaded, ids: Sequence[int]) -> tuple[str, ...]:
-    """Label of each token, by itself: Tokens.labels."""
+    """Tokens.labels of each token separately."""
     return tuple(from_ids(loaded.tokenizer, [i]).labels[0] for i in ids)
 
 
 def check_token(loaded: Loaded, token: int | None) -> None:
-    """Raises TextError for a number that is not in the vocabulary."""
+    """Raises TextError for a token id outside the vocabulary."""
     n, title = loaded.config.vocab_size, loaded.spec.title
     if token is not None and not 0 <= token < n:
         raise TextError(f"Token number {token} is not in the vocabulary of {title}, which has 0 to {n - 1}.")

@@ -1,4 +1,4 @@
-"""Prompt: the texts of one run as tokens, padded to one length, and as the tensors that a model reads."""
+"""Prompt: the texts of one run as tokens, padded to one length, and as input tensors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..model.chat import Message
 from ..model.text import Tokens, from_ids, pad
 
 Side = Literal["left", "right"]
-Keep = Sequence[bool] | Sequence[int] | Tensor | np.ndarray | None  # of each token: True or 1 for a real one
+Keep = Sequence[bool] | Sequence[int] | Tensor | np.ndarray | None  # per token: True or 1 for a real one
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a model is given: sources, and for an encoder-decoder what its decoder has written so far; equal lengths in each."""
+    """Input of a model: sources, and for an encoder-decoder the decoder's input; of equal length in each."""
 
     sources: tuple[Tokens, ...]
     targets: tuple[Tokens, ...] | None = None
@@ -44,11 +44,11 @@ class Prompt:
 
     @property
     def last_read(self) -> tuple[Tokens, ...]:
-        """The texts whose words the last stack predicts: the targets of an encoder-decoder, else the sources."""
+        """Tokens of the last stack: the targets of an encoder-decoder, otherwise the sources."""
         return self.sources if self.targets is None else self.targets
 
     def of(self, text: int) -> Prompt:
-        """The same for one text of the batch, with its padding."""
+        """The prompt of one text of the batch, with its padding."""
         return Prompt(self.sources[text : text + 1], None if self.targets is None else self.targets[text : text + 1])
 
 
@@ -60,9 +60,9 @@ def source_tokens(
     side: Side,
     keep: Keep = None,
 ) -> tuple[Tokens, ...]:
-    """A text, several, or one list of numbers as a batch of equal length. Raises TextError; `what` is its word for the text.
+    """A text, several texts, or token ids as a batch of equal length. Raises TextError, which calls the text `what`.
 
-    `keep` is the mask that came with the numbers: what it hides is padding.
+    `keep` is the attention mask of `ids`; masked tokens are padding.
     """
     if (text is None) == (ids is None):
         raise TextError(
@@ -89,7 +89,7 @@ def chat_sources(
     add_generation_prompt: bool = True,
     answer: str = "",
 ) -> tuple[Tokens, ...]:
-    """Conversations as a batch of equal length, each with the beginning of an answer. Raises TextError."""
+    """Conversations as a batch of equal length, each followed by the start of an answer. Raises TextError."""
     if loaded.config.kind == "encoder-decoder":
         raise TextError(
             f"{loaded.spec.title} reads two texts, and a conversation is one. Give it the texts as they are."
@@ -99,7 +99,7 @@ def chat_sources(
 
 
 def said_by_user(text: str) -> tuple[Message, ...]:
-    """The conversation of a text that was typed for a chat model."""
+    """A conversation of one user message."""
     return ({"role": "user", "content": text},)
 
 
@@ -111,9 +111,9 @@ def target_tokens(
     side: Side,
     keep: Keep = None,
 ) -> tuple[Tokens, ...]:
-    """The decoder's input: its start token, then the target without the end that it has yet to write.
+    """The decoder's input: its start token, then the target without the end token, which is still to be predicted.
 
-    `keep` is the mask that came with `ids`: what it hides is padding.
+    `keep` is the attention mask of `ids`; masked tokens are padding.
     """
     if ids is not None:
         if text is not None:
@@ -137,22 +137,20 @@ def target_tokens(
 
 
 def decoder_tokens(start: Tokens, tokens: Tokens) -> Tokens:
-    """The decoder's input for a target: the start token, and no end of text, which is still to be written."""
+    """The decoder's input for a target: the start token, then the target without its end token."""
     stop = len(tokens) - 1 if tokens.special[-1] else len(tokens)
     names = [f.name for f in fields(Tokens) if f.name != "text"]
     return Tokens(tokens.text, **{name: getattr(start, name) + getattr(tokens, name)[:stop] for name in names})
 
 
 def reads_again(loaded: Loaded) -> bool:
-    """Whether the decoder reads the source once more: of a classifier of two stacks, which writes nothing."""
+    """True if the decoder's input is a copy of the source, as in encoder-decoder classifiers."""
     return loaded.classifier is not None and loaded.classifier.classes.reads == "end"
 
 
 def read_again(loaded: Loaded, sources: Sequence[Tokens]) -> tuple[Tokens, ...]:
-    """The decoder's input for a class: the source, one token later (shift_tokens_right of BART, T5 and mBART in transformers), with its
-    padding where the source has it.
-
-    Raises TextError where the files do not say with which token a decoder begins.
+    """The decoder's input of a classifier: the source, shifted right (shift_tokens_right of BART, T5 and mBART in transformers),
+    with padding at the same positions. Raises TextError if the decoder's start token is unknown.
     """
     assert loaded.classifier is not None
     names = [f.name for f in fields(Tokens) if f.name != "text"]
@@ -173,7 +171,7 @@ def read_again(loaded: Loaded, sources: Sequence[Tokens]) -> tuple[Tokens, ...]:
 
 
 def start_of(loaded: Loaded) -> Tokens:
-    """The token that a decoder begins with. Raises TextError where the files do not say which."""
+    """The decoder's start token. Raises TextError if the model's files do not define it."""
     if loaded.start_id is None:
         raise TextError(
             f"{loaded.spec.title} does not say which token starts its output; give target_ids=[...] instead."
@@ -182,9 +180,9 @@ def start_of(loaded: Loaded) -> Tokens:
 
 
 def masked(tokens: Tokens, keep: Keep) -> Tokens:
-    """Token numbers with the mask that came with them, an attention mask as data sets have it: 1 or True for a real token.
+    """Tokens with an attention mask, 1 or True for a real token.
 
-    Raises TextError for a mask of another length, with other numbers, or that hides everything.
+    Raises TextError for a mask of another length, with other values, or that masks everything.
     """
     if keep is None:
         return tokens
@@ -201,46 +199,46 @@ def masked(tokens: Tokens, keep: Keep) -> Tokens:
 
 
 def without_ends(tokens: Tokens) -> Tokens:
-    """The same without the padding before its first real token and after its last."""
+    """The tokens without padding at either end."""
     real = [i for i, padding in enumerate(tokens.padding) if not padding]
     names = [f.name for f in fields(Tokens) if f.name != "text"]
     return Tokens(tokens.text, **{name: getattr(tokens, name)[real[0] : real[-1] + 1] for name in names})
 
 
-HIDE_IDS = "Give {argument}=[...] to hide them."  # for a caller
-HIDE_TYPED = "Take them out of the {what} to read it without them."  # for who has typed them, on a screen
+HIDE_IDS = "Give {argument}=[...] to hide them."  # for callers
+HIDE_TYPED = "Take them out of the {what} to read it without them."  # for people who typed the text
 
 
 def notices(loaded: Loaded, prompt: Prompt, cure: str = HIDE_IDS) -> tuple[str, ...]:
-    """Sentences that a reader of this run should know: padding at an end that came without a mask, and the cure."""
-    found = []
+    """Warnings about a run: padding tokens at an end that are not masked, and how to mask them."""
+    warnings = []
     for what, argument, batch in (("source", "keep", prompt.sources), ("target", "target_keep", prompt.targets or ())):
         for tokens in batch:
             if n := seen_padding(loaded, tokens):
                 name = tokens.strings[tokens.ids.index(loaded.pad_id)]
                 whose = f"the {what}'s" if prompt.targets is not None else "the text's"
-                found.append(
+                warnings.append(
                     f"{n} of {whose} {len(tokens)} tokens {'are' if n > 1 else 'is'} {name}, this model's padding, at an end: "
                     f"they were attended to like words, since no mask came with them. "
                     + cure.format(argument=argument, what="text" if prompt.targets is None else what)
                 )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(warnings))
 
 
 def seen_padding(loaded: Loaded, tokens: Tokens) -> int:
-    """How many tokens at the ends are the padding's and not hidden. A start or an end that shares its number is none."""
+    """Number of unmasked padding tokens at the ends. A start or end token with the same id does not count."""
     if not loaded.has_pad:
         return 0
     ids, pad = [i for i, hidden in zip(tokens.ids, tokens.padding, strict=True) if not hidden], loaded.pad_id
     ids = ids[1:] if pad == loaded.start_id and ids[0] == pad else ids
     before = next((n for n, i in enumerate(ids) if i != pad), 0)
     after = next((n for n, i in enumerate(reversed(ids)) if i != pad), 0)
-    single = 1 if pad in loaded.end_ids else 0  # the end of a text, or what some decoders begin with
+    single = 1 if pad in loaded.end_ids else 0  # an end token, or the start token of some decoders
     return (before if before > single else 0) + (after if after > single else 0)
 
 
 def padded(loaded: Loaded, batch: Sequence[Tokens], side: Side) -> tuple[Tokens, ...]:
-    """The batch filled up to its longest text. Raises TextError for more tokens than positions, and for unknown numbers."""
+    """The batch padded to its longest text. Raises TextError for too many tokens and for unknown ids."""
     config = loaded.config
     for tokens in batch:
         if config.has_position_table and len(tokens) > config.n_ctx:
@@ -255,7 +253,7 @@ def padded(loaded: Loaded, batch: Sequence[Tokens], side: Side) -> tuple[Tokens,
 
 
 def too_long(n_tokens: int, title: str, n_ctx: int) -> str:
-    """What is said of a text that is longer than a model's table of positions."""
+    """Message for a text that is longer than the model's position table."""
     return (
         f"This text is {n_tokens:,} tokens long, and {title} has positions for {n_ctx:,}. "
         "Shorten the text, or choose a model with rotary or relative positions."
@@ -267,7 +265,7 @@ def model_inputs(
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor]:
     """ids, target_ids, keep, target_keep and type_ids, [batch, pos] each.
 
-    keep is None where there is no padding, so that the fused kernel needs no mask.
+    keep is None without padding, so that the fused kernel needs no mask.
     """
 
     def column(batch: tuple[Tokens, ...], name: str) -> Tensor:

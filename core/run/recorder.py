@@ -1,4 +1,4 @@
-"""Recorder: what one run leaves, shapes of everything and values of little."""
+"""Recorder: records the shapes of all tensors of a run, and the values of a few."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..model.transformer import Embedding
 from .attention import AttentionRecord
 from .forward_pass import Pass
 
-# Values and the last residual stream are held up to this many bytes a run; longer runs get them back by running the pass
-# once more. It is what keeps a trace of 4,096 tokens at its queries and keys.
+# Values and the last residual stream are stored up to this many bytes per run; longer runs recompute them by another pass.
+# A trace of 4,096 tokens thus stores only queries and keys.
 HELD_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
 class Step:
-    """One named moment of the pass, in order. `bytes` is what the tensor takes, or would take where it never existed."""
+    """One named tensor of the pass, in order. `bytes` is its size, also if it is not materialised."""
 
     name: str  # module path of the hook point
     axes: tuple[str, ...]
@@ -40,11 +40,11 @@ class Step:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PositionRecord:
-    """How one stack learns the order of its tokens. kind is the config's `position`.
+    """Positional encoding of one stack. kind is the config's `position`.
 
-    places [pos] are the positions the model used. table() is [pos, d_model] for learned and sinusoidal positions,
-    angles() [pos, d_rotary/2] in radians for rotary ones (the layers with a window may have their own); bias is the rule
-    of ALiBi and relative positions. What a kind does not have is None.
+    places [pos] are the positions that the model used. table() is [pos, d_model] for learned and sinusoidal positions;
+    angles() is [pos, d_rotary/2] in radians for RoPE, which may differ in sliding-window layers; bias is the rule of ALiBi
+    and relative positions. Each is None for the other kinds.
     """
 
     stack: str
@@ -79,60 +79,60 @@ class PositionRecord:
 
 @dataclass(frozen=True)
 class NonFinite:
-    """Where a pass first came to what is no number: the first of the measured moments of one text that is not finite.
+    """The first non-finite residual-stream tensor of one text.
 
-    `kind` is nan, or inf for a vector whose length is beyond float32. layer is None before the first and after the last.
+    `kind` is nan, or inf for a vector whose norm is beyond float32. layer is None before the first and after the last.
     """
 
     stack: str
     layer: int | None
     point: str  # the hook point
-    what: str  # the same in words
+    what: str  # the point in words
     kind: Literal["nan", "inf"]
-    position: int  # the first token that has it
+    position: int  # the first affected token
 
 
 @dataclass
 class Recorder:
-    """The record of one run: it looks at every hook point and keeps shapes of everything, values of little."""
+    """Records one run: shapes at every hook point, values of a few."""
 
     forward: Pass
     hold_values: bool
-    on_attention: Callable[[tuple[AttentionRecord, ...]], object]  # called when the pass has left an attention
-    edited: frozenset[str] = frozenset()  # hook points where something may change what passes
+    on_attention: Callable[[tuple[AttentionRecord, ...]], object]  # called after each attention of the pass
+    edited: frozenset[str] = frozenset()  # hook points with an edit
     steps: list[Step] = field(default_factory=list)
     records: list[AttentionRecord] = field(default_factory=list)
     norms: dict[str, Tensor] = field(default_factory=dict)
-    seen: dict[str, Any] = field(default_factory=dict)  # what an attention or a stack showed so far, by hook point
-    spelled_out: frozenset[str] = frozenset()  # attentions that run in steps, because something edits them there
+    seen: dict[str, Any] = field(default_factory=dict)  # values of the current attention or stack, by hook point
+    is_eager: frozenset[str] = frozenset()  # attentions that run eagerly, because of an edit
     measured: tuple[weakref.ref[Tensor], Tensor] | None = (
-        None  # the last one, and its length; weak: it may go meanwhile
+        None  # last tensor and its norm; weak, so that it can be freed
     )
 
     def __post_init__(self) -> None:
         self.edited = self.forward.edited
-        self.spelled_out = self.forward.spelled_out
+        self.is_eager = self.forward.is_eager
 
     def hooks(self) -> dict[str, Hook]:
-        """A looking hook for every point. scores and pattern are looked at only where the run spells them out anyway."""
+        """A read hook for every point; for scores and pattern only if the attention is eager anyway."""
         hooks: dict[str, Hook] = {}
         for name, point in hook_points(self.forward.loaded.model).items():
             attention, kind = name.rsplit(".", 1)
-            if kind in ("hook_scores", "hook_pattern") and attention not in self.spelled_out:
+            if kind in ("hook_scores", "hook_pattern") and attention not in self.is_eager:
                 continue
             if kind == "hook_z":
-                hooks[name] = partial(self.see_z, name, point)
+                hooks[name] = partial(self.record_z, name, point)
             elif kind == "hook_o":
-                hooks[name] = partial(self.see_attention, attention)
+                hooks[name] = partial(self.record_attention, attention)
             elif kind == "hook_rule":
-                hooks[name] = partial(self.see_rule, name)
+                hooks[name] = partial(self.record_rule, name)
             elif kind == "hook_position":
-                hooks[name] = partial(self.see_position, name, point, name in self.edited)
-            elif point.listed:
-                hooks[name] = partial(self.see, name, point)
+                hooks[name] = partial(self.record_positions, name, point, name in self.edited)
+            elif point.is_public:
+                hooks[name] = partial(self.record, name, point)
         return hooks
 
-    def see(self, name: str, point: HookPoint, x: Tensor) -> None:
+    def record(self, name: str, point: HookPoint, x: Tensor) -> None:
         self.step(name, point, x)
         kind = name.rsplit(".", 1)[-1]
         if kind in KEPT:
@@ -141,46 +141,45 @@ class Recorder:
             self.norms[name] = self.length(x)
 
     def length(self, x: Tensor) -> Tensor:
-        """‖x‖, [batch, pos]; once for what passes two points in a row, as the stream between two layers does."""
+        """‖x‖, [batch, pos]; computed once for a tensor that passes two points in a row, as between two layers."""
         if self.measured is None or self.measured[0]() is not x:
             self.measured = weakref.ref(x), torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32)
         return self.measured[1]
 
-    def see_z(self, name: str, point: HookPoint, z: Tensor) -> None:
+    def record_z(self, name: str, point: HookPoint, z: Tensor) -> None:
         self.step(name, point, z)
         if name in self.edited:
             self.seen[name] = self.keep(name, z)
 
     def keep(self, name: str, x: Tensor) -> Callable[[], Tensor]:
-        """Value at this point: kept, or for long runs recomputed by another pass."""
+        """The value at this point: stored, or for long runs recomputed by another pass."""
         return Held(x) if self.hold_values else partial(self.forward.again, name)
 
-    def see_position(self, name: str, point: HookPoint, keep: bool, x: Tensor) -> None:
-        """The added vectors are rows of the model's own table, looked up again when asked for, unless an edit made them."""
+    def record_positions(self, name: str, point: HookPoint, keep: bool, x: Tensor) -> None:
+        """Position embeddings are looked up in the model's table on demand, unless an edit changed them."""
         self.step(name, point, x)
         self.seen[name] = (lambda: x) if keep else None
 
-    def see_rule(self, name: str, rule: ScoreRule) -> None:
+    def record_rule(self, name: str, rule: ScoreRule) -> None:
         attention = name.removesuffix(".hook_rule")
         self.seen[name] = rule
         q = self.seen[f"{attention}.hook_q"]
-        shape = (q.shape[0], q.shape[1], rule.mask.n_query, rule.mask.n_key)
-        size = shape[0] * shape[1] * shape[2] * shape[3]
-        mask_shape = (shape[0], 1, *shape[2:])
-        mask = Step(f"{attention}.hook_mask", SCORE_AXES, mask_shape, "bool", size // shape[1], False, mask_words(rule))
-        self.steps.append(mask)
-        if attention not in self.spelled_out:
+        batch, n_heads, n_query, n_key = shape = (*q.shape[:2], rule.mask.n_query, rule.mask.n_key)
+        cells = batch * n_query * n_key
+        self._step("mask", attention, (batch, 1, n_query, n_key), "bool", cells, mask_words(rule))
+        if attention not in self.is_eager:
+            note = "inside the fused kernel: never a tensor, computed again for what is looked at"
             for what in ("scores", "pattern"):
-                note = "inside the fused kernel: never a tensor, computed again for what is looked at"
-                dtype = dtype_name(q.dtype)
-                self.steps.append(
-                    Step(f"{attention}.hook_{what}", SCORE_AXES, shape, dtype, size * q.element_size(), False, note)
-                )
+                self._step(what, attention, shape, dtype_name(q.dtype), cells * n_heads * q.element_size(), note)
 
-    def see_attention(self, name: str, out: Tensor) -> None:
-        """The attention has added up its heads: what is known of it becomes its record."""
+    def _step(self, what: str, attention: str, shape: tuple[int, ...], dtype: str, size: int, note: str) -> None:
+        """A step of a tensor that is not materialised."""
+        self.steps.append(Step(f"{attention}.hook_{what}", SCORE_AXES, shape, dtype, size, False, note))
+
+    def record_attention(self, name: str, out: Tensor) -> None:
+        """Make the record of an attention from its values, after its output projection."""
         stack, _, layer, site = name.split(".")
-        lengths = self.length(out)  # of what it hands to the residual stream, or to a norm before that
+        lengths = self.length(out)  # of its output, before the output norm if there is one
         result = f"{name}.hook_result"
         self.records.append(
             AttentionRecord(
@@ -204,21 +203,20 @@ class Recorder:
         self.on_attention(tuple(self.records))
 
     def step(self, name: str, point: HookPoint, x: Tensor) -> None:
-        size = x.nbytes
-        self.steps.append(Step(name, point.axes, tuple(x.shape), dtype_name(x.dtype), size))
+        self.steps.append(Step(name, point.axes, tuple(x.shape), dtype_name(x.dtype), x.nbytes))
 
     def position_records(self) -> tuple[PositionRecord, ...]:
-        records = []
-        for stack, _ in self.forward.loaded.config.stacks:
+        records, config = [], self.forward.loaded.config
+        for stack, _ in config.stacks:
             places = self.seen[f"{stack}.hook_positions"]
             table = None
-            if self.forward.loaded.config.has_position_table:
+            if config.has_position_table:
                 table = self.seen[f"{stack}.embed.hook_position"] or partial(table_rows, self.forward, stack, places)
             bias = next((r.batch_rule.bias for r in self.records if r.stack == stack and r.site == "attn"), None)
             records.append(
                 PositionRecord(
                     stack,
-                    self.forward.loaded.config.position,
+                    config.position,
                     places,
                     table,
                     self.seen.get(f"{stack}.hook_angles"),
@@ -230,15 +228,15 @@ class Recorder:
 
 
 def table_rows(forward: Pass, stack: str, places: Tensor) -> Tensor:
-    """[batch or 1, pos, d_model]: the rows of its table that the model added. Raises Outdated."""
+    """[batch or 1, pos, d_model]: the position embeddings that the model added. Raises Outdated."""
     forward.weights.check()
     with torch.inference_mode():
         embed = forward.loaded.model.get_submodule(f"{stack}.embed")
         assert isinstance(embed, Embedding)
-        return embed.position_rows(places)
+        return embed.position_embeddings(places)
 
 
-# By the last part of the name: what is kept as it passes, and where the length of the stream is measured.
+# By the last part of the name: values to store, and points whose norm is recorded.
 KEPT = frozenset(
     f"hook_{what}" for what in ("q", "k", "v", "scores", "pattern", "positions", "angles", "angles_windowed")
 )
@@ -259,10 +257,10 @@ SCORE_AXES = ("batch", "head", "query", "key")
 
 
 class Attentions(tuple[AttentionRecord, ...]):
-    """The attentions of a run in the order of the pass, by place or by what they are."""
+    """The attentions of a run in the order of the pass, by index or by layer and site."""
 
     def at(self, layer: int, site: str = "attn", stack: str | None = None) -> AttentionRecord:
-        """The attention of one layer; stack None is the last that the model has. Raises KeyError, saying which there are."""
+        """The attention of one layer; stack None is the model's last stack. Raises KeyError that lists the attentions."""
         stack = self[-1].stack if stack is None and self else stack
         for record in self:
             if (record.stack, record.layer, record.site) == (stack, layer, site):
@@ -276,7 +274,7 @@ class Attentions(tuple[AttentionRecord, ...]):
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A tensor that was kept, read by the same call as one that is computed again."""
+    """A stored tensor, with the interface of a recomputed one."""
 
     tensor: Tensor
 
@@ -286,7 +284,7 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class LastResidual:
-    """The last residual stream [batch, pos, d_model]: the rows that are held, or all of them from another run."""
+    """The last residual stream [batch, pos, d_model]: stored rows, or all rows from another pass."""
 
     held: dict[int, Tensor] | Tensor
     run_again: Callable[[], Tensor]
@@ -301,7 +299,7 @@ class LastResidual:
 
 
 def first_non_finite(norms: dict[str, Tensor], padding: dict[str, tuple[bool, ...]]) -> NonFinite | None:
-    """Of ‖x‖ [pos] by hook point in the order of the pass; `padding` of each stack's tokens, which count for nothing."""
+    """The first non-finite of `norms` [pos] by hook point, in the order of the pass; `padding` is ignored."""
     for stack, pads in padding.items():
         names = [name for name in norms if name.startswith(f"{stack}.")]
         if not names:
@@ -326,7 +324,7 @@ def first_non_finite(norms: dict[str, Tensor], padding: dict[str, tuple[bool, ..
 
 
 def held_bytes(values: Callable[..., Tensor] | None) -> int:
-    """Bytes kept for a record's values or a trace's last residual; 0 where they come from another run."""
+    """Bytes stored for a record's values or a trace's last residual; 0 if they are recomputed."""
     kept: list[Tensor] = []
     if isinstance(values, Held):
         kept = [values.tensor]
@@ -336,14 +334,14 @@ def held_bytes(values: Callable[..., Tensor] | None) -> int:
 
 
 def residual_of(final: Tensor, run_again: Callable[[], Tensor], tokens: tuple[Tokens, ...], hold: bool) -> LastResidual:
-    """All rows with `hold`; otherwise those of the last real token of each text."""
+    """All rows with `hold`, otherwise those of the last real token of each text."""
     if hold:
         return LastResidual(final, run_again)
     return LastResidual({end: final[:, end].clone() for end in last_rows(tokens)}, run_again)
 
 
 def last_rows(tokens: tuple[Tokens, ...]) -> set[int]:
-    """Where each text has its last real token."""
+    """Position of the last real token of each text."""
     return {max(i for i, padding in enumerate(t.padding) if not padding) for t in tokens}
 
 
@@ -357,7 +355,7 @@ def logits_step(loaded: Loaded, batch: int) -> tuple[Step, ...]:
 
 
 def mask_words(rule: ScoreRule) -> str:
-    """What hides, in words: the note beside the mask's row in the table of shapes."""
+    """What the mask hides, in words: the note of its row in the table of shapes."""
     mask = rule.mask
     parts = [
         *(["the future"] if mask.causal else []),

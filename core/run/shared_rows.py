@@ -1,8 +1,8 @@
-"""Pool and Rows: keys and values of many calls of one attention, in which a row that comes again is kept once.
+"""Pool and Rows: keys and values of many calls of one attention, with repeated rows stored once.
 
-While a model writes, each step hands its attention the keys of all tokens so far: kept as they come, n steps take n² rows.
-A cache grows by a row, moves on by one (a window), is written to in place (of a fixed size) or has its texts change places
-(beams). Rows are found again by their content, so all of these cost their new rows alone.
+In decoding, each step passes the keys of all tokens so far, so n steps would store n² rows. A cache may grow by a row,
+slide (a window), be written in place (static) or be reordered (beams). Rows are matched by content, so only new rows are
+stored in all these cases.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by byt
 
 @dataclass(frozen=True, eq=False)
 class Sought:
-    """The rows of a call, those that its pool lacks among them, before they are kept."""
+    """The rows of a call, matched with its pool, before new ones are stored."""
 
-    where: slice | Tensor  # of each row [key of a text] in the pool
-    fresh: Tensor  # the rows that are not there yet [row, kv_head, d_head]
-    own: tuple[int, ...]  # leading axes as they were handed in
+    where: slice | Tensor  # index in the pool of each row, [key of a text]
+    fresh: Tensor  # rows not in the pool yet, [row, kv_head, d_head]
+    own: tuple[int, ...]  # leading axes of the tensor
     n: int  # keys
 
     @property
@@ -33,18 +33,18 @@ class Sought:
 
     @property
     def is_known(self) -> bool:
-        """Whether every row came before."""
+        """True if all rows are in the pool."""
         return len(self.fresh) == 0
 
 
 class Pool:
-    """Rows [row, kv_head, d_head], each of one key of one text, in the order in which they came."""
+    """Distinct rows [row, kv_head, d_head], one per key of a text, in order of arrival."""
 
     def __init__(self) -> None:
         self.buffer: Tensor | None = None
         self.n = 0
-        self.hashes: Tensor | None = None  # of the first rows, as many as were ever looked for
-        self.last: slice | Tensor = slice(0, 0)  # where the last call's rows are
+        self.hashes: Tensor | None = None  # of the first rows, computed on demand
+        self.last: slice | Tensor = slice(0, 0)  # rows of the last call
 
     @property
     def rows(self) -> Tensor:
@@ -52,15 +52,15 @@ class Pool:
         return self.buffer[: self.n]
 
     def seek(self, x: Tensor) -> Sought:
-        """Which rows of keys or values [..., kv_head, key, d_head] are there already. Nothing is kept."""
+        """Match rows of keys or values [..., kv_head, key, d_head] with the pool, without storing anything."""
         own, n = x.shape[:-3], x.shape[-2]
-        # Key by key, so that the new rows of a cache come after its old ones.
+        # Key by key, so that new rows of a cache follow its old ones.
         rows = x.reshape(own.numel(), *x.shape[-3:]).permute(2, 0, 1, 3).flatten(0, 1)
         where, fresh = self._found(rows.contiguous())
         return Sought(where, fresh, tuple(own), n)
 
     def keep(self, sought: Sought, leading: tuple[int, ...]) -> Rows:
-        """Keep the new rows of the last seek(). `leading` are the leading axes of the call."""
+        """Store the new rows of the last seek(). `leading` are the leading axes of the call."""
         need = self.n + len(sought.fresh)
         if self.buffer is None:
             self.buffer = sought.fresh.clone(memory_format=torch.contiguous_format)
@@ -76,7 +76,7 @@ class Pool:
         n = len(rows)
         if not self.n or not n:
             return slice(self.n, self.n + n), rows
-        if isinstance(self.last, slice):  # the usual cases, without looking at each row: the same keys, or some more
+        if isinstance(self.last, slice):  # usual cases, without matching each row: the same keys, or some more
             before = self.last.stop - self.last.start
             goes_on = before == n or (before < n and self.last.stop == self.n)
             if goes_on and torch.equal(_bits(rows[:before]), _bits(self.rows[self.last])):
@@ -94,7 +94,7 @@ class Pool:
         return where.int(), fresh
 
     def _hashes(self) -> Tensor:
-        """[row] of all that are kept."""
+        """[row] hashes of all rows of the pool."""
         done = 0 if self.hashes is None else len(self.hashes)
         if self.hashes is None or done < self.n:
             new = _hashes(self.rows[done:])
@@ -104,14 +104,14 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Keys or values of one call, read like a tensor [batch, kv_head, key, d_head]; a pool holds their rows."""
+    """Keys or values of one call, read like a tensor [batch, kv_head, key, d_head]; the rows are in a pool."""
 
     pool: Pool
     where: slice | Tensor
     own: tuple[int, ...]
     leading: tuple[int, ...]
     n: int
-    nbytes: int  # of the rows that this call was the first to bring
+    nbytes: int  # of the rows that this call added
 
     @property
     def shape(self) -> torch.Size:
@@ -119,7 +119,7 @@ class Rows:
         return torch.Size((torch.Size(self.leading).numel(), n_heads, self.n, d_head))
 
     def __call__(self) -> Tensor:
-        """[batch, kv_head, key, d_head]: where the rows follow each other a view of the pool, otherwise a copy."""
+        """[batch, kv_head, key, d_head]: a view of the pool if the rows are consecutive, otherwise a copy."""
         rows = self._as_handed_in()
         return rows.expand(*self.leading, *rows.shape[-3:]).reshape(self.shape)
 
@@ -139,14 +139,14 @@ class Rows:
 
 
 def _bits(rows: Tensor) -> Tensor:
-    """[row, number] as whole numbers: NaN equals itself, and 0 is not −0."""
+    """[row, number] as integers, so that NaN equals itself and 0 differs from −0."""
     return rows.flatten(1).view(BITS[rows.element_size()])
 
 
 def _hashes(rows: Tensor) -> Tensor:
-    """[row] int64: each row's numbers times odd ones drawn once, modulo 2⁶⁴. Rows of one hash are compared before they count as one."""
+    """[row] int64: each row's bits times fixed random odd factors, modulo 2⁶⁴. Rows of equal hash are compared bit by bit."""
     bits = _bits(rows)
-    generator = torch.Generator().manual_seed(0)  # one of its own: the caller's random numbers stay as they are
+    generator = torch.Generator().manual_seed(0)  # its own, so as not to change the global random state
     factors = torch.randint(-(1 << 62), 1 << 62, bits.shape[1:], generator=generator).mul_(2).add_(1).to(rows.device)
     sums = torch.empty(len(bits), dtype=torch.int64, device=rows.device)
     for some in row_blocks(len(bits), bits.shape[1] * 8):

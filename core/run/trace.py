@@ -491,7 +491,7 @@ def _watched(
     what = f"{loaded.spec.title}, {n:,} tokens"
     with bar(unit=" attentions") as tell:
         return trace_tokens(
-            loaded, sources, targets, interventions, lambda so_far: tell(len(so_far.attention), layers, what)
+            loaded, sources, targets, interventions, lambda so_far: tell(len(so_far.records), layers, what)
         )
 
 
@@ -514,7 +514,7 @@ def trace_tokens(
     z_bytes = sum(attention_bytes(prompt, loaded) for name in forward.edited if name.endswith(".hook_z"))
     last = prompt.batch * len(prompt.last_read[0]) * config.d_model * loaded.dtype.itemsize
     hold = predicted().values + z_bytes + last <= HELD_BYTES
-    needed = predicted(keep_values=hold, spelled_out=bool(forward.spelled_out))
+    needed = predicted(keep_values=hold, spelled_out=bool(forward.is_eager))
     kept_edits = (z_bytes if hold else 0) + (last if "decoder.embed.hook_position" in forward.edited else 0)
     needed_bytes = needed.captured + needed.transient + kept_edits
     size = f"{prompt.source_len:,} tokens" + (f" and {prompt.target_len:,}" if targets is not None else "")

@@ -1,4 +1,4 @@
-"""Which weights a run is of: a mark taken when it ran, and a refusal of what other weights would make wrong."""
+"""Fingerprint of the weights used in a run, to reject later queries after the weights have changed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch import Tensor
 from ..errors import Outdated
 from ..model.transformer import Transformer
 
-SAMPLED = 16  # numbers of a weight that are looked at as well
+SAMPLED = 16  # numbers of a weight that are compared
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightsMark:
-    """The weights of a model at one moment. `version` rises whenever a training changes them in place."""
+    """Fingerprint of a model's weights. `version` increases when training changes them in place."""
 
     model: Transformer
     version: int
@@ -25,13 +25,13 @@ class WeightsMark:
 
     @property
     def holds(self) -> bool:
-        """Whether the model still has the weights that the mark was taken of."""
+        """True if the model's weights have not changed since."""
         if _version(self.model) != self.version:
             return False
         return _same_bits(_sample(self.model), self.sample)
 
     def check(self) -> None:
-        """Raises Outdated where the weights have changed."""
+        """Raises Outdated if the weights have changed."""
         if not self.holds:
             raise Outdated(
                 "The model has been trained since this run, so what its weights then would give is no longer known. "
@@ -44,7 +44,7 @@ def mark_weights(model: Transformer) -> WeightsMark:
 
 
 def _version(model: Transformer) -> int:
-    """How often the weights were written in place, by torch's own counters. Inference tensors have none: nothing trains them."""
+    """Number of in-place writes to the weights, by torch's counters. Inference tensors have none; they are never trained."""
     parameters = _parameters.get(model)
     if parameters is None:  # walking all modules takes as long as a small layer does
         parameters = _parameters[model] = tuple(p for p in model.parameters() if not p.is_inference())
@@ -55,7 +55,7 @@ _parameters: WeakKeyDictionary[Transformer, Sequence[Tensor]] = WeakKeyDictionar
 
 
 def _sample(model: Transformer) -> Tensor:
-    """A few of the numbers themselves: torch's fused optimisers, and weights that are put in others' place, move no counter."""
+    """A few values, because fused optimisers and replaced weights do not change torch's counters."""
     weights = []
     for stack, n in model.config.stacks:
         for layer in {0, n - 1}:
@@ -68,7 +68,7 @@ def _sample(model: Transformer) -> Tensor:
 
 
 def _same_bits(a: Tensor, b: Tensor) -> bool:
-    """As bits, since a weight that is no number is not equal to itself. Tensors that are only traced have no numbers."""
+    """Bitwise equality, so that NaN equals itself; True for fake tensors, which have no values."""
     if type(a) is not Tensor or a.is_meta:
         return True
     if (a.shape, a.dtype, a.device) != (b.shape, b.dtype, b.device):

@@ -19,7 +19,7 @@ from .. import memory
 from ..checkpoints import Loaded, load
 from ..device import default_budget, dtype_name, pick_device, pick_dtype
 from ..errors import GenerationError, Refused, RunCancelled, TooLarge, Unknown
-from ..model.hooks import Look, hook_points, hooked
+from ..model.hooks import ReadHook, hook_points, hooked
 from ..model.text import Tokens
 from ..run.batched_trace import trace_together
 from ..run.prompt import chat_sources, said_by_user
@@ -568,7 +568,7 @@ def run_request(loaded: Loaded, job: Job, watch: Watch) -> Trace:
         job.parts = so_far.chunks
         show(so_far)
 
-    with hooked(loaded.model, dict.fromkeys(ends, Look(count_layer))):
+    with hooked(loaded.model, dict.fromkeys(ends, ReadHook(count_layer))):
         if chat is not None:
             return trace_tokens(loaded, chat, None, request.interventions, tell)
         return trace(
@@ -609,7 +609,7 @@ def run_together(loaded: Loaded, jobs: Sequence[Job]) -> list[Trace | RunCancell
         chat_of(loaded, job.request)[0] if job.request.chat else loaded.tokens(job.request.texts[0]) for job in jobs
     ]
     try:
-        with hooked(loaded.model, dict.fromkeys(ends, Look(count_layer))):
+        with hooked(loaded.model, dict.fromkeys(ends, ReadHook(count_layer))):
             found = trace_together(loaded, texts)
     finally:
         going.clear()

@@ -55,11 +55,11 @@ class SharedForward:
                         x = torch.cat([x, stream.expand(rows - len(x), -1, -1)])
                         own_memory = None if memory is None else memory[:rows]
                         masks = _repeated(keep, rows), own_memory, _repeated(memory_keep, rows)
-                        inputs = stack.inputs(stack_ids.expand(rows, -1), *masks)
+                        inputs = stack.prepare_inputs(stack_ids.expand(rows, -1), *masks)
                     if inputs is not None and stack is model.stacks[-1] and layer == len(streams) - 1:
                         x = self._last_layer(stack, x, inputs, position)
                     elif inputs is not None:
-                        x = stack.through(layer, x, inputs)
+                        x = stack.run_layer(layer, x, inputs)
                 if inputs is not None:
                     x = stack.hook_final(stack.norm(x))
         # After _last_layer(), x may have only the requested position.
@@ -74,8 +74,8 @@ class SharedForward:
         block, prefixes = cast(Block, stack.blocks[at]), (f"{name}.blocks.{at}.", f"{name}.hook_final")
         edited = any(point.startswith(prefixes) and "attn.hook_" not in point for point in self.forward.edits)
         if position is None or block.parallel or edited:
-            return stack.through(at, x, inputs)
-        return block.fed(block.mixed(x, stack.layer_inputs(at, inputs))[:, position : position + 1])
+            return stack.run_layer(at, x, inputs)
+        return block.mlp_sublayer(block.attention_sublayers(x, stack.layer_inputs(at, inputs))[:, position : position + 1])
 
 
 def shared_forward_of(forward: Pass, watchers: Mapping[str, Hook]) -> SharedForward:

@@ -176,7 +176,7 @@ def backward_bytes(forward: Pass, tokens: int, keys: int) -> int:
     experts = config.n_experts_per_token * config.d_ff + config.d_shared
     hidden = max(config.d_ff, config.d_dense, experts if config.n_experts else 0)
     width = config.n_heads * (3 * config.d_head + 2 * config.value_width)
-    has_maps = config.runs_in_steps or forward.spelled_out or config.position != "rotary"
+    has_maps = config.runs_in_steps or forward.is_eager or config.position != "rotary"
     maps = 4 * config.n_heads * keys if has_maps else keys
     layers = sum(n for _, n in config.stacks)
     each = 16 * config.d_model + 5 * width + 6 * hidden + maps

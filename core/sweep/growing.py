@@ -10,7 +10,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ..model.cache import KV, Cache, prefixed
+from ..model.cache import KV, Cache, with_prefix_cache
 from ..model.transformer import Block, Stack, StackInputs
 from ..plan.runs import run_bytes
 from ..run.forward_pass import Pass
@@ -59,11 +59,11 @@ class SharedPrefix:
         return self.ids.shape[1] - self.first
 
     def cache(self, stack: Stack) -> Cache | None:
-        return prefixed(stack.config, self.cached) if self.first else None
+        return with_prefix_cache(stack.config, self.cached) if self.first else None
 
-    def inputs(self, stack: Stack) -> StackInputs:
-        """Layer inputs of the tokens from `first` on, for any number of rows."""
-        return stack.inputs(self.ids[:1, self.first :], self.keep, cache=self.cache(stack))
+    def prepare_inputs(self, stack: Stack) -> StackInputs:
+        """Layer prepare_inputs of the tokens from `first` on, for any number of rows."""
+        return stack.prepare_inputs(self.ids[:1, self.first :], self.keep, cache=self.cache(stack))
 
     def run(self, stack: Stack) -> Tensor:
         """Return the last residual [text, pos, d_model] of the tokens from `first` on."""
@@ -172,18 +172,18 @@ class IncrementalBatch:
         for i in order:
             joining.setdefault((parts[i].layer, parts[i].kind), []).append(parts[i])
         with self.forward.within():
-            inputs = self.prefix.inputs(stack)
+            inputs = self.prefix.prepare_inputs(stack)
             x = self.own["decoder.embed.hook_embed"].new_empty(0, self.prefix.n_computed, stack.config.d_model)
             for layer in range(n):
                 block, last = cast(Block, stack.blocks[layer]), layer == n - 1
-                step = block.last_mixed if last else block.mixed
+                step = block.attention_sublayers_last if last else block.attention_sublayers
                 x = step(x, stack.layer_inputs(layer, inputs)) if len(x) else x[:, -1:] if last else x
                 heads = self._rows_with_heads(block, layer, joining.get((layer, "head"), []), last)
                 if block.parallel:
                     x = torch.cat([block.hook_resid_post(x) if len(x) else x, *heads])
                 else:
                     x = torch.cat([x, *heads])
-                    x = block.fed(x) if len(x) else x
+                    x = block.mlp_sublayer(x) if len(x) else x
                 mlps = self._rows_with_mlps(block, layer, joining.get((layer, "mlp"), []), last)
                 streams = self._rows_with_streams(layer, joining.get((layer, "resid"), []), last)
                 x = torch.cat([x, *mlps, *streams])

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .. import frames
 from ..errors import InterventionError, TextError
-from ..model.hooks import Look
+from ..model.hooks import ReadHook
 from ..model.rules import row_blocks
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
@@ -395,7 +395,7 @@ def _last_query(run: Trace, name: str) -> slice:
 
 def _length_hooks(
     run: Trace, position: int | None, sizes: Mapping[str, int], lengths: dict[str, Tensor]
-) -> dict[str, Look]:
+) -> dict[str, ReadHook]:
     """Hooks that store in `lengths` the norm of the vector that each head [head] of an attention writes into the residual stream, before
     a norm after the attention: at `position`, or as the mean over the tokens of the text for None and in the encoder of two stacks.
     `sizes` are the sizes of head groups by attention."""
@@ -410,4 +410,4 @@ def _length_hooks(
         real = ~torch.tensor(queries_of(prompt, name).padding, device=norms.device)
         lengths[name] = norms[real].mean(0).cpu()
 
-    return {f"{name}.hook_result": Look(partial(store, name)) for name in sizes}
+    return {f"{name}.hook_result": ReadHook(partial(store, name)) for name in sizes}

@@ -335,7 +335,7 @@ class Draft:
         assert model.decoder is not None
         if self.cache is not None and exceeds_context(self.config, self.n):
             self.cache = None
-        new = self.ids if self.cache is None else self.ids[:, self.cache.n_seen :]
+        new = self.ids if self.cache is None else self.ids[:, self.cache.n_past :]
         return model.decoder(new, keep=self.keep, memory=self.memory, memory_keep=self.memory_keep, cache=self.cache)
 
     def append(self, ids: Tensor) -> None:
@@ -346,7 +346,7 @@ class Draft:
 
     def cut(self, n: int) -> bool:
         """Remove all but the first n tokens, and crop the cache to them. Returns False if the cache does not have them."""
-        if self.cache is None or not self.cache.keep(n):
+        if self.cache is None or not self.cache.crop(n):
             return False
         self.ids = self.ids[:, :n]
         self.keep = None if self.keep is None else self.keep[:, :n]
@@ -360,7 +360,7 @@ class Draft:
         self.memory = None if self.memory is None else self.memory[rows]
         self.memory_keep = None if self.memory_keep is None else self.memory_keep[rows]
         if self.cache is not None:
-            self.cache.select(rows)
+            self.cache.reorder(rows)
 
 
 def exceeds_context(config: ModelConfig, n: int) -> bool:

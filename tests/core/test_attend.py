@@ -51,7 +51,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has attend() take the way of a card for float32, where a kernel knows the mask and does not share keys."""
     folded(monkeypatch)
-    monkeypatch.setattr(rules, "knows_causal", lambda q, k, v: True)
+    monkeypatch.setattr(rules, "supports_is_causal", lambda q, k, v: True)
 
 
 @pytest.mark.parametrize("way", ["shared", "folded", "in turns"])

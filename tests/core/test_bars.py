@@ -13,7 +13,7 @@ import torch
 
 import core as hl
 from core import bars
-from core.model.hooks import Look, hooked
+from core.model.hooks import ReadHook, hooked
 
 
 class Terminal(io.StringIO):
@@ -103,7 +103,7 @@ def test_ctrl_c_in_a_run_leaves_the_model_as_it_was(terminal: Terminal) -> None:
         raise KeyboardInterrupt
 
     name = "decoder.blocks.1.hook_resid_mid"
-    with pytest.raises(KeyboardInterrupt), hooked(loaded.model, {name: Look(stop)}):
+    with pytest.raises(KeyboardInterrupt), hooked(loaded.model, {name: ReadHook(stop)}):
         hl.trace(loaded, "abc=abc")
     after = hl.trace(loaded, "abc=abc")
     assert torch.equal(after.attention[1].pattern(), before)

@@ -15,7 +15,7 @@ import torch
 import core
 from core import memory
 from core.errors import InterventionError, RunCancelled, TextError, TooLarge
-from core.model.hooks import Look, hooked
+from core.model.hooks import ReadHook, hooked
 from core.model.text import from_ids
 from core.run.batched_trace import trace_together
 from core.run.trace import Trace
@@ -102,7 +102,7 @@ def test_what_cannot_run_together_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     ):
         trace_together(loaded, texts)
     seen: list[int] = []
-    with hooked(loaded.model, {"decoder.hook_final": Look(lambda x: seen.append(len(x)))}):
+    with hooked(loaded.model, {"decoder.hook_final": ReadHook(lambda x: seen.append(len(x)))}):
         trace_together(loaded, texts)
     assert seen == [4], "one pass"
     with pytest.raises(TextError, match="positions for 37"):

@@ -238,8 +238,8 @@ def test_a_receipt_is_held_to_what_the_call_returned() -> None:
     assert error(replace(record, batch_rule=replace(rule, mask=MaskRule(3, 7, 7)))) > 0.1
     assert error(replace(record, batch_rule=replace(rule, scale=3.0))) > 0.1
     assert error(replace(record, keys=drawn(9, 2, 3, 7, 8))) > 0.1
-    assert rule.mask.given is not None
-    other = replace(rule.mask, given=rule.mask.given.of(0))
+    assert rule.mask.custom is not None
+    other = replace(rule.mask, custom=rule.mask.custom.of(0))
     assert error(replace(record, batch_rule=replace(rule, mask=other))) > 0.1
     biased, _ = recorded(q, k, v, drawn(4, 2, 1, 7, 7) * 3)
     assert isinstance(biased.batch_rule.bias, GivenBias) and error(biased) <= 1e-6
@@ -265,11 +265,11 @@ def test_a_mask_that_the_layers_share_is_kept_once() -> None:
         for _ in range(3):
             module(q, q, q, mask.clone())
         module(q, q, q, mask.expand(1, 2, 64, 64) * 2)
-    kept = [record.batch_rule.mask.given for record in records]
+    kept = [record.batch_rule.mask.custom for record in records]
     assert all(one is not None for one in kept)
     assert len({one.values.data_ptr() for one in kept if one is not None}) == 2
     padding = torch.ones(1, 1, 1, 64, dtype=torch.bool)
     padding[..., 50:] = False
     record, _ = recorded(q, q, q, padding.expand(1, 2, 64, 64))
-    given = record.batch_rule.mask.given
+    given = record.batch_rule.mask.custom
     assert given is not None and given.values.numel() == 64  # not what expand() makes of it

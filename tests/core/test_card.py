@@ -16,7 +16,7 @@ from benchmarks.card.tiles import record_of
 from core.device import dtype_name
 from core.memory import MiB, guarded
 from core.model import rules
-from core.model.rules import MaskRule, ScoreRule, attend, in_turns
+from core.model.rules import MaskRule, ScoreRule, attend, attend_per_group
 from core.plan import chunked_run_bytes, run_bytes
 from core.run.chunks import Chunks
 from core.run.recorder import HELD_BYTES
@@ -111,7 +111,7 @@ def test_heads_of_a_group_in_turns_take_no_more_than_was_predicted(
 ) -> None:
     """The way of a card for float32, taken here by the processor."""
     monkeypatch.setattr(rules, "shares_keys", lambda q, k: q.shape[1] == k.shape[1])
-    monkeypatch.setattr(rules, "knows_causal", lambda q, k, v: True)
+    monkeypatch.setattr(rules, "supports_is_causal", lambda q, k, v: True)
     loaded = built(torch.device("cpu"), dtype, position=position, n_ctx=700)
     given = [*loaded.model.parameters(), *loaded.model.buffers()]
     taken = peak_bytes(lambda: core.trace(loaded, ids=[0] * 700), loaded.device, given)
@@ -132,7 +132,7 @@ def test_heads_of_a_group_in_turns_give_what_copies_of_their_keys_give(device: t
     k, v = (torch.randn(n_texts, 2, n, d_head, device=device) for _ in range(2))
     keys, values = (x.repeat_interleave(3, dim=1) for x in (k, v))
     expected = F.scaled_dot_product_attention(q, keys, values, is_causal=True, scale=0.4)
-    assert (in_turns(q, k, v, 0.4) - expected).abs().max() <= 1e-5
+    assert (attend_per_group(q, k, v, 0.4) - expected).abs().max() <= 1e-5
 
 
 @pytest.mark.cuda

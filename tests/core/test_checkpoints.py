@@ -15,7 +15,7 @@ from torch import Tensor
 
 from core.checkpoints import CATALOG, Loaded, find, load
 from core.errors import CheckpointError
-from core.model.transformer import RMSNorm
+from core.model.attention import RMSNorm
 from tests.core.folders import Config, Tensors, change_config, change_tensors, renamed
 from tests.core.published import BART, BERT, GPT2, T5, VOCAB, Run, perturb, reference
 

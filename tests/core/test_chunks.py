@@ -15,7 +15,7 @@ from core import Ablate, EditMask, SetMask, memory
 from core.edits import KINDS
 from core.errors import TooLarge
 from core.model.config import ModelConfig, RotaryScaling
-from core.model.hooks import Look, hooked
+from core.model.hooks import ReadHook, hooked
 from core.model.text import Tokens, from_ids, pad
 from core.plan import chunked_run_bytes
 from core.run import chunks
@@ -311,7 +311,7 @@ def test_who_must_go_in_one_go(monkeypatch: Any) -> None:
     with hooked(loaded.model, {"decoder.hook_final": lambda x: None}):  # who knows what it will return
         assert not goes_in_chunks(loaded, monkeypatch)
     seen: list[int] = []
-    with hooked(loaded.model, {"decoder.hook_final": Look(lambda x: seen.append(x.shape[1]))}):
+    with hooked(loaded.model, {"decoder.hook_final": ReadHook(lambda x: seen.append(x.shape[1]))}):
         assert goes_in_chunks(loaded, monkeypatch)
     assert sum(seen) == N and len(seen) > 1
     assert not goes_in_chunks(dynamic, monkeypatch)

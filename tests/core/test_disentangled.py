@@ -7,7 +7,7 @@ import torch
 
 import core
 from core.errors import ConfigError
-from core.model.transformer import DisentangledAttention
+from core.model.attention import DisentangledAttention
 from core.run.attention import AttentionRecord
 from tests.core.conftest import make_loaded
 from tests.core.published import reference
@@ -41,7 +41,7 @@ def test_each_term_is_what_the_paper_says(name: str) -> None:
     attention = stack.blocks[1].get_submodule("attn")
     assert isinstance(attention, DisentangledAttention)
     table = stack.distance_norm(stack.distances.weight)
-    keys, queries = attention.projected("c2p", table), attention.projected("p2c", table)  # [head, row, d_head]
+    keys, queries = attention.project_rows("c2p", table), attention.project_rows("p2c", table)  # [head, row, d_head]
     terms = record.scores(terms=True)
     for query, key in ((0, 0), (0, 8), (8, 0), (3, 5)):
         row = int(attention.row_of(torch.tensor(query - key)))

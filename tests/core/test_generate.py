@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 import core
 from core import GenerationError, Loaded, RotaryScaling, TextError, TooLarge
-from core.model.cache import Cache, GrowingKV
+from core.model.cache import Cache, DynamicKV
 from core.model.next_tokens import ANYTHING
 from core.model.rules import DistanceBias, MaskRule
 from core.plan import kv_cache
@@ -151,7 +151,7 @@ def test_several_tokens_at_once_may_follow_a_cache() -> None:
         with torch.inference_mode():
             whole, held = decoder(ids), Cache(loaded.config)
             parts = torch.cat([decoder(part, cache=held) for part in ids.split([5, 1, 4, 3], dim=1)], dim=1)
-        assert held.n_seen == 13
+        assert held.n_past == 13
         assert (whole - parts).abs().max() <= 1e-5
 
 
@@ -177,18 +177,18 @@ def test_cache_bytes_are_the_planner_s(n_kv_heads: int, encoder: int, window: in
 
 
 def test_a_window_s_cache_stops_growing_in_memory_too() -> None:
-    held = GrowingKV(window=8)
+    held = DynamicKV(window=8)
     for _ in range(200):
         k, _ = held.add(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 1, 2))
         assert k.shape[2] <= 8
-    assert held.n_seen == 200
+    assert held.n_past == 200
     assert held.k.shape[2] <= 16
 
 
 def test_a_window_s_cache_lets_go_of_a_long_prompt() -> None:
     """A prompt that is read at once is not kept beyond what the next token may look at, unless room for all was asked for."""
     k, v = torch.arange(400.0).view(1, 2, 100, 2), -torch.arange(400.0).view(1, 2, 100, 2)
-    held, asked = GrowingKV(window=8), GrowingKV(window=8, room=100)
+    held, asked = DynamicKV(window=8), DynamicKV(window=8, capacity=100)
     for each in (held, asked):
         seen = each.add(k, v)
         assert torch.equal(seen[0], k) and torch.equal(seen[1], v)
@@ -198,7 +198,7 @@ def test_a_window_s_cache_lets_go_of_a_long_prompt() -> None:
         keys, values = each.add(k[:, :, :1], v[:, :, :1])
         assert torch.equal(keys, torch.cat([k[:, :, -7:], k[:, :, :1]], 2))
         assert torch.equal(values, torch.cat([v[:, :, -7:], v[:, :, :1]], 2))
-        assert (each.n_seen, each.n_held) == (101, 7)
+        assert (each.n_past, each.length) == (101, 7)
 
 
 @pytest.mark.parametrize(("n", "most"), [(3, 9), (20, 4)])
@@ -257,7 +257,7 @@ def test_the_last_token_alone_needs_no_mask() -> None:
 
 def test_a_bias_for_the_last_keys() -> None:
     rule = DistanceBias("alibi", torch.tensor([[6]]), torch.arange(7)[None], lambda d: -d.abs()[:, None].float())
-    block = rule.of_last_keys(3).block(torch.arange(1), torch.arange(3))
+    block = rule.last_keys(3).block(torch.arange(1), torch.arange(3))
     assert block.tolist() == [[[[-2.0, -1.0, 0.0]]]]
 
 
@@ -593,7 +593,7 @@ def test_a_written_token_waits_for_its_device_once(sampled: dict[str, Any], monk
     prompts = [prompt(5, 0, TINY_VOCAB), prompt(3, 1, TINY_VOCAB)]
     exact = [tokens(steps(loaded, ids=prompts, **sampled), text) for text in (0, 1)]
     monkeypatch.setattr(sys.modules["core.generate"], "finest_dtype", lambda device: torch.float32)
-    monkeypatch.setattr(sys.modules["core.model.rules"], "_hides_nan", lambda q, k: False)  # asked of a CPU alone
+    monkeypatch.setattr(sys.modules["core.model.rules"], "_masks_nan", lambda q, k: False)  # asked of a CPU alone
     run = iter(stream(loaded, ids=prompts, max_tokens=14, stop=(), **sampled))
     written, counts = [next(run)], []
     for _ in range(13):

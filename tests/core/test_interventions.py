@@ -390,7 +390,7 @@ def test_a_finite_fill_is_as_good_as_minus_infinity_until_a_row_sees_nothing(tin
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_fill_beyond_half_precision_is_its_lowest_number(dtype: torch.dtype) -> None:
-    rule = ScoreRule(MaskRule(1, 2, 2, causal=True), 1.0, fill=-1e9)
+    rule = ScoreRule(MaskRule(1, 2, 2, causal=True), 1.0, mask_value=-1e9)
     at = torch.arange(2)
     masked = rule.masked(torch.ones(1, 1, 2, 2, dtype=dtype), at, at)
     assert rule.pattern(masked, at, at)[0, 0].tolist() == [[1, 0], [0.5, 0.5]]

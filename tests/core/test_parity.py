@@ -18,9 +18,9 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from core import trace
 from core.checkpoints import Loaded, load
+from core.model.attention import RMSNorm
 from core.model.hooks import hook_points, hooked
 from core.model.positions import rotary_frequencies
-from core.model.transformer import RMSNorm
 from tests.core.published import LLAMA, NEOX, PUBLISHED, VOCAB, Run, judge, reference, scaled
 
 LOGITS, PATTERNS = 1e-5, 1e-6

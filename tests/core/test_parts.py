@@ -15,10 +15,10 @@ from torch import Tensor
 import core
 from core import Component, memory
 from core.errors import InterventionError, Outdated, RunCancelled, TextError, TooLarge
-from core.model.hooks import Look, hooked
+from core.model.hooks import ReadHook, hooked
 from core.model.next_tokens import NextTokenRule
 from core.model.text import from_ids, pad
-from core.model.transformer import cast as to_dtype
+from core.model.transformer import to_dtype
 from core.plan.live_bytes import LiveBytes
 from core.sweep import parts as parts_module
 from core.sweep.estimates import attribution_estimates, backward_bytes, gradients_of
@@ -226,7 +226,7 @@ def test_a_row_is_computed_after_its_part_and_from_the_first_other_token_on() ->
     def look(layer: int, x: Tensor) -> None:
         seen.setdefault(layer, []).append(tuple(x.shape[:2]))
 
-    points = {f"decoder.blocks.{i}.mlp.hook_post": Look(lambda x, i=i: look(i, x)) for i in range(3)}
+    points = {f"decoder.blocks.{i}.mlp.hook_post": ReadHook(lambda x, i=i: look(i, x)) for i in range(3)}
     with hooked(loaded.model, cast(Any, points)):
         run = core.trace(loaded, ids=IDS)
     made = patching_of(counterfactual_of(run, core.trace(loaded, ids=OTHER), "other", None), (5,))
@@ -424,7 +424,7 @@ def test_a_watch_that_raises_ends_the_rows() -> None:
         if stop.is_set():
             raise RunCancelled("the visitor has left")
 
-    with hooked(loaded.model, {"decoder.blocks.1.hook_resid_pre": Look(watch)}):
+    with hooked(loaded.model, {"decoder.blocks.1.hook_resid_pre": ReadHook(watch)}):
         run = core.trace(loaded, ids=IDS)
     rows = core.patch_components(
         run, core.trace(loaded, ids=OTHER), [(Component("head", 0, 0),), (Component("head", 0, 1),)], (5,)

@@ -17,7 +17,7 @@ import core
 from core import Loaded, RotaryScaling
 from core.errors import CheckpointError
 from core.model.positions import rotary_frequencies
-from core.model.transformer import KNOWN_RULES, Transformer
+from core.model.transformer import MAX_CACHED_FREQUENCIES, Transformer
 from tests.core.conftest import make_loaded
 from tests.core.published import GEMMA3, LLAMA, NO_HEAD_DIM, PARTIAL, Published, made
 from tests.core.serving import REQUEST, ask, service
@@ -152,7 +152,7 @@ def test_two_threads_with_a_rule_each() -> None:
     loaded = turned(n_decoder_layers=2)
     expected = [maps(by_itself(loaded, **rule)) for rule in CASES]
     ours = [under(loaded, **rule) for rule in CASES]
-    assert len({id(one.model.decoder.known_frequencies) for one in ours if one.model.decoder is not None}) == 1
+    assert len({id(one.model.decoder.frequency_cache) for one in ours if one.model.decoder is not None}) == 1
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(maps, ours * 8))
     for i, one in enumerate(found):
@@ -164,11 +164,11 @@ def test_what_is_kept_is_bounded() -> None:
     stack = loaded.model.decoder
     assert stack is not None
     found = torch.zeros(0)
-    for factor in range(1, 3 * KNOWN_RULES):
+    for factor in range(1, 3 * MAX_CACHED_FREQUENCIES):
         stack.config = replace(loaded.config, rotary_scaling=RotaryScaling(kind="linear", factor=float(factor)))
         found, _ = stack.frequencies(9, False, torch.device("cpu"))
         assert torch.equal(found, rotary_frequencies(stack.config, 9)[0])
-        assert len(stack.known_frequencies) <= KNOWN_RULES
+        assert len(stack.frequency_cache) <= MAX_CACHED_FREQUENCIES
     assert stack.frequencies(9, False, torch.device("cpu"))[0] is found  # not made again
 
 

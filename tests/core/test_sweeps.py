@@ -14,7 +14,7 @@ import torch
 import core
 from core import memory
 from core.errors import InterventionError, Refused, TextError, TooLarge
-from core.model.hooks import Look
+from core.model.hooks import ReadHook
 from core.model.transformer import MLP
 from core.service import AblateHeads, BlockEdges, Calls, LocalService, PatchHeads, SweepPart
 from core.sweep import ablations, branches
@@ -385,7 +385,7 @@ def test_rows_that_branch_off_are_whole_passes(tiny: Tiny, kind: str, monkeypatc
     assert begin_heads(outside, AblateHeads()).rows.shared_forward.streams == (), (
         "a hook from outside may have a memory of its own"
     )
-    with core.hooked(loaded.model, dict.fromkeys(hooks, Look(lambda _: None))):
+    with core.hooked(loaded.model, dict.fromkeys(hooks, ReadHook(lambda _: None))):
         looked = core.trace(loaded, ids=IDS, target_ids=[1, 2, 3] if kind == "encoder-decoder" else None)
     assert begin_heads(looked, AblateHeads()).rows.shared_forward.streams, "an engine looks at every run"
 

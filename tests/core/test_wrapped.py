@@ -139,7 +139,7 @@ def test_same_names_reasons_and_numbers_as_our_own_engine(name: str, tmp_path: P
     for mine, other in zip(a.attention, b.attention, strict=True):
         queries, keys = torch.arange(mine.n_query), torch.arange(mine.n_key)
         assert torch.equal(mine.rule.mask.reasons(queries, keys), other.rule.mask.reasons(queries, keys)), mine.name
-        assert other.rule.mask.given is None  # a rule, no tensor
+        assert other.rule.mask.custom is None  # a rule, no tensor
     assert a.config.kind == b.config.kind and a.config.writes == b.config.writes and a.config.stacks == b.config.stacks
     if a.config.writes:
         assert np.allclose(a.predictions(k=5).probs, b.predictions(k=5).probs, atol=1e-5)

@@ -584,7 +584,7 @@ from headlight.read.word_order import cosine_to
 {load}
 {trace}
 embed = loaded.model.get_submodule("{stack}.embed")
-table = embed.position_rows(torch.arange(loaded.config.n_ctx)).detach()
+table = embed.position_embeddings(torch.arange(loaded.config.n_ctx)).detach()
 print(cosine_to(table, {i})[{j}])
 print(table[:, {features}])  # [position, feature]
 """,
@@ -654,7 +654,7 @@ from headlight.read.word_order import closest_rows, cosine_by_distance
 
 {load}
 embed = loaded.model.get_submodule("{stack}.embed")
-table = embed.position_rows(torch.arange(loaded.config.n_ctx)).detach()
+table = embed.position_embeddings(torch.arange(loaded.config.n_ctx)).detach()
 print(closest_rows(table), cosine_by_distance(table[1:], 32))
 print(concatenated(loaded.config))
 """,

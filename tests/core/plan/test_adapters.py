@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from core.errors import ConfigError, Refused
 from core.model.config import ModelConfig
-from core.model.transformer import Transformer, cast
+from core.model.transformer import Transformer, to_dtype
 from core.plan import PRESETS, Workload, alive_bytes, memory_plan, parameters, plan, stored_weights
 from core.plan.adapters import adapter_numbers
 from core.plan.live_bytes import LiveBytes
@@ -63,7 +63,7 @@ def with_adapters(
     config: ModelConfig, rank: int, dtype: torch.dtype = torch.float32
 ) -> tuple[Transformer, list[nn.Parameter]]:
     """A model with an adapter in place of every matrix of its blocks, and what is trained of it."""
-    model = cast(Transformer(config), dtype)
+    model = to_dtype(Transformer(config), dtype)
     model.requires_grad_(False)
     for name, module in list(model.named_modules()):
         if isinstance(module, nn.Linear) and ".blocks." in name:

@@ -17,7 +17,7 @@ from core.errors import ConfigError
 from core.model.config import ModelConfig
 from core.model.hooks import hook_points, hooked
 from core.model.text import Tokens, from_ids
-from core.model.transformer import Transformer, cast
+from core.model.transformer import Transformer, to_dtype
 from core.plan import run_bytes
 from core.plan.live_bytes import LiveBytes
 from core.run.recorder import Held
@@ -29,7 +29,7 @@ BASE = core.build(ModelConfig(vocab_size=2, d_model=2, n_heads=1, d_ff=1, n_deco
 
 def untrained(config: ModelConfig, dtype: torch.dtype) -> core.Loaded:
     """What core.checkpoints.build gives, without the time that drawing its numbers takes: they play no part."""
-    model = cast(Transformer(config), dtype).eval().requires_grad_(False)
+    model = to_dtype(Transformer(config), dtype).eval().requires_grad_(False)
     return replace(BASE, config=config, model=model, dtype=dtype)
 
 

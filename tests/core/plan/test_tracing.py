@@ -85,7 +85,7 @@ def test_steps_are_what_a_real_run_passes() -> None:
 
         ids = torch.zeros(case.batch, case.source_len, dtype=torch.long)
         target = torch.zeros(case.batch, case.target_len, dtype=torch.long) if case.target_len else None
-        looks = {n: lambda x, n=n: look(n, x) for n, point in hook_points(model).items() if point.listed}
+        looks = {n: lambda x, n=n: look(n, x) for n, point in hook_points(model).items() if point.is_public}
         with torch.no_grad(), hooked(model, looks):
             model(ids, target)
         steps = trace_shapes(case.config, **case.lengths).steps
