@@ -25,9 +25,9 @@ from .plan.dtypes import CACHE
 from .plan.weights import WEIGHT_FORMATS
 from .read import report
 from .run.prompt import said_by_user
-from .run.trace import trace, trace_chat
 from .screens import screens
 from .sweep import MOST_TOKENS, corpus
+from .trace import trace, trace_chat
 from .version import __version__
 
 if TYPE_CHECKING:

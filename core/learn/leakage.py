@@ -20,7 +20,7 @@ from ..edits import DropCausalMask
 from ..errors import CheckpointError, Refused
 from ..model.config import ModelConfig
 from ..read.conditional_loss import given
-from ..run.trace import Trace, trace_tokens
+from ..trace import Trace, trace_tokens
 from ..write.generate import generate
 
 MODEL = "storyteller"  # the one model whose last layer was learnt again

@@ -82,7 +82,7 @@ def additions(run: Trace, stack: str) -> tuple[Added, ...]:
     layers: dict[str, int] = dict(run.config.stacks)
     if (n_layers := layers.get(stack)) is None:
         raise KeyError(f"no stack {stack!r}")
-    known = run.resid
+    known = run.residual_norms
     places = [(layer, what) for layer in range(n_layers) for what in SUBLAYERS]
     points = {point: place for place in places if (point := f"{stack}.blocks.{place[0]}.hook_{place[1]}") in known}
     return tuple(Added(layer, SUBLAYERS[what], known[point].float()) for point, (layer, what) in points.items())

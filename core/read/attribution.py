@@ -70,7 +70,7 @@ class Contributions:
 
 
 def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tuple[LensLayer, ...]:
-    """The k likeliest words at each of `positions` [pos] from the stream before and after every layer: see Trace.logit_lens."""
+    """The k likeliest words at each of `positions` [pos] from the stream before and after every layer: see Trace.logit_lens()."""
     loaded = forward.loaded
     head_of(loaded)
     name, stack = _last_stack(forward)
@@ -94,7 +94,7 @@ def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tu
 
 
 def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token: int | None) -> Contributions:
-    """The parts of the logit of `token` (None: the likeliest one) after `position`: see Trace.contributions."""
+    """The parts of the logit of `token` (None: the likeliest one) after `position`: see Trace.logit_attribution()."""
     loaded = forward.loaded
     head = linear_head(loaded)
     name, stack = _last_stack(forward)

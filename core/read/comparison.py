@@ -201,7 +201,7 @@ def _chances(run: Trace, position: int | None) -> Tensor:
     at = checked_positions(tokens, None if position is None else [position])
     run.forward.weights.check()
     with torch.inference_mode():
-        x = run.head_input(at)
+        x = run.final_residual(at)
         scores = head_of(run.loaded)(x[None])[0].float()
         found = allowed_scores(scores, following(run.loaded, tokens, at))[0].softmax(-1).cpu()
     run.forward.weights.check()  # a training may go on beside this
@@ -269,10 +269,10 @@ def _head_difference(a: AttentionRecord, b: AttentionRecord, head: int, queries:
 def _stream(a: Trace, b: Trace) -> list[StreamDifference]:
     """At the embedding, after every layer, and at the end of each stack."""
     ends = ("embed.hook_embed", ".hook_resid_post", ".hook_final")
-    points = [point for point in a.resid if point.endswith(ends) and point in b.resid]
+    points = [point for point in a.residual_norms if point.endswith(ends) and point in b.residual_norms]
     if not points or a.config.d_model != b.config.d_model:
         return []
-    needed = sum(len(a.resid[point]) for point in points) * a.config.d_model * a.loaded.dtype.itemsize
+    needed = sum(len(a.residual_norms[point]) for point in points) * a.config.d_model * a.loaded.dtype.itemsize
     memory.admit_large(needed, torch.device("cpu"), "The residual stream of a whole run")
     mine = a.forward.moments(points, lambda _, x: x[a.index].cpu())
 
@@ -295,7 +295,7 @@ def _stream(a: Trace, b: Trace) -> list[StreamDifference]:
 
 def _divergence(a: Trace, b: Trace) -> float:
     """KL(a ‖ b) of what follows the last token."""
-    scores = [run.value("head.hook_logits", _last(run)).float().cpu() for run in (a, b)]
+    scores = [run.activation("head.hook_logits", _last(run)).float().cpu() for run in (a, b)]
     reads = [run.source if run.target is None else run.target for run in (a, b)]
     left = [
         allowed_scores(logits, following(run.loaded, tokens, _last(run)))[0]

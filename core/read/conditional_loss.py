@@ -95,4 +95,4 @@ def _last_read(trace: Trace) -> Tokens:
 def _stream(trace: Trace, positions: Tensor) -> Tensor:
     """The head's input at these positions, [pos, d_model], with the weights of the run."""
     trace.forward.weights.check()
-    return trace.head_input(positions)
+    return trace.final_residual(positions)

@@ -159,7 +159,7 @@ def _scales(run: Trace, norms: dict[str, _Norm], positions: Sequence[int]) -> di
     """The scale of each norm at these positions, [position]: from the lengths that a run keeps where these suffice, else from
     another pass, which keeps one number of each vector."""
     rows = torch.tensor(positions, device=run.loaded.device)
-    lengths = run.resid
+    lengths = run.residual_norms
     if all(
         isinstance(norm.module, RMSNorm) and norm.points[0] in lengths and len(norm.points) == 1
         for norm in norms.values()

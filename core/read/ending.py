@@ -56,8 +56,8 @@ def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
     tokens = run.source if run.target is None else run.target
     (at,) = checked_positions(tokens, None if position is None else [position])
     name, stack = run.config.stacks[-1][0], run.loaded.model.stacks[-1]
-    before = run.value(f"{name}.blocks.{len(stack.blocks) - 1}.hook_resid_post", [at])[0].float()
-    x = run.head_input([at])
+    before = run.activation(f"{name}.blocks.{len(stack.blocks) - 1}.hook_resid_post", [at])[0].float()
+    x = run.final_residual([at])
     with torch.inference_mode():
         scores = allowed_scores(head(x[None])[0].float(), following(run.loaded, tokens, [at]))[0]  # [vocab]
         # Tens of thousands of numbers lose digits in a sum of float32

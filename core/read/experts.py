@@ -12,7 +12,6 @@ from ..errors import TextError
 from ..model.text import Tokens
 from ..model.transformer import MixtureOfExperts
 from ..run.trace import Trace
-from ..run.wrapped import Wrapped, cannot
 
 KEPT = 8 + 4  # bytes of one choice: the expert's number and its weight
 SCORED = 3 * 4  # bytes of one score on its way: float32, its share, and the order of the largest
@@ -69,8 +68,7 @@ def routing(run: Trace, stack: str | None = None) -> Routing:
     after a training.
     """
     title = run.loaded.spec.title
-    if isinstance(run.loaded, Wrapped):
-        cannot("the choice of its routers")
+    run.require_model("the choice of its routers")
     there = run.config.expert_layers
     if not there:
         raise TextError(f"{title} has one MLP in each layer, which all tokens take, and no experts to choose between.")

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ..errors import Refused
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
 from ..run.patterns import patterns_of
@@ -60,6 +61,7 @@ MEANS: dict[Kind, float] = {  # kinds that are judged by a head's mean, and the 
 }
 CELLS = 1 << 20  # weights of one attention that are looked at: all of them up to some 300 tokens of 9 heads
 FEWEST_ROWS = 16
+MAX_OPENING_WEIGHTS = 4_000_000  # larger runs open on their first head instead of searching for the best one
 LAST_ROWS = 8  # that are looked at in any case: nearest to the next word
 
 
@@ -106,6 +108,20 @@ def opening_look(run: Trace) -> Finding:
     Where all this leaves nothing, the largest weight × addition.
     """
     return _described(run, [_opening(run, _pushes(run, ("writes",)), None)])[0]
+
+
+def opening_head(run: Trace) -> tuple[int, int]:
+    """(record index, head) of the most informative head; (0, 0) if the run is too large to search or not finite."""
+    weights = sum(record.n_heads * record.n_query * record.n_key for record in run.records)
+    if weights > MAX_OPENING_WEIGHTS or run.texts > 1 or run.non_finite is not None:
+        return 0, 0
+    try:
+        finding = opening_look(run)
+    except Refused:  # the model has been trained since
+        return 0, 0
+    places = [(record.stack, record.site, record.layer) for record in run.attention]
+    place = finding.stack, finding.site, finding.layer
+    return places.index(place) if place in places else 0, finding.head
 
 
 def findings(run: Trace) -> tuple[Finding, ...]:

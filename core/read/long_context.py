@@ -114,4 +114,4 @@ def chances_by_gap(
             head = loaded.model.head
             if head is None:
                 raise Refused(f"{loaded.spec.title} writes no next word. Choose a model that does.")
-            yield token, head(apart.head_input(last)[None])[0, 0].float().softmax(-1)[token].item()
+            yield token, head(apart.final_residual(last)[None])[0, 0].float().softmax(-1)[token].item()

@@ -56,7 +56,7 @@ def looks(run: Trace, position: int | None = None, token: int | None = None, sit
     """The addition of each look from `position` (None: the last real token) to the logit of `token` (None: the likeliest there),
     [layer, head, key], float32, in logits: weight · (value W_O · g), g the direction in which the logit reads the head's output.
 
-    Summed over keys it is what the head adds, as Trace.contributions() has it. Keys that a head may not see have exactly 0.
+    Summed over keys it is what the head adds, as Trace.logit_attribution() has it. Keys that a head may not see have exactly 0.
     site None is cross-attention where the model has it, else self-attention of the last stack. A head that an edit silenced
     or made louder has that in its looks. Raises TextError for a model whose logits are not linear in its stream, IndexError for
     a position, InterventionError where an edit replaced a head's output by one that is no sum over keys, TooLarge, and Outdated
@@ -89,7 +89,7 @@ def adds(
 ) -> Tensor:
     """The addition of each head to the logits of several tokens (None: of the likeliest alone) after `position`, [token, layer, head].
 
-    The heads' parts of Trace.contributions(), for all these tokens at once. float32, in logits. Raises as looks() does, but takes
+    The heads' parts of Trace.logit_attribution(), for all these tokens at once. float32, in logits. Raises as looks() does, but takes
     heads of any edit.
     """
     wanted = asked(run, _one(position), tokens, site)

@@ -58,9 +58,9 @@ def summary(run: Trace) -> dict[str, Any]:
         "source": _tokens(run.source),
         "target": None if run.target is None else _tokens(run.target),
         "attention": [_attention(run, record) for record in run.attention],
-        "residual_norms": {name: norms.tolist() for name, norms in run.resid.items()},
+        "residual_norms": {name: norms.tolist() for name, norms in run.residual_norms.items()},
         "steps": [asdict(step) for step in run.steps],
-        "notices": list(run.notices),
+        "notices": list(run.warnings),
         "predictions": None if run.loaded.model.head is None else asdict(run.predictions()),
     }
     if run.loaded.classifier is not None:
@@ -91,7 +91,7 @@ def words(run: Trace) -> str:
     ]
     if (sentence := _where_numbers_end(run)) is not None:
         return "\n".join([*lines, sentence])
-    lines += [*run.loaded.notices, *run.notices]
+    lines += [*run.loaded.notices, *run.warnings]
     if run.loaded.model.head is not None:
         found = run.predictions(k=5)
         guesses = ", ".join(f"{s!r} {p:.1%}" for s, p in zip(found.strings[0], found.probs[0], strict=True))

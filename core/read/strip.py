@@ -12,6 +12,7 @@ from ..errors import TextError
 from ..run.predictions import checked_positions
 from ..run.trace import Trace
 from .additions import SUBLAYERS
+from .attribution import contributions
 
 PART_OF = {"attn": "attention", "cross_attn": "cross-attention"}
 
@@ -41,7 +42,7 @@ def strip(run: Trace, stack: str, position: int | None = None) -> Strip:
     n_layers = layers[stack]
     tokens = run.source if stack == "encoder" or run.target is None else run.target
     (at,) = checked_positions(tokens, None if position is None else [position])
-    known = run.resid
+    known = run.residual_norms
 
     def lengths(what: str) -> Tensor:
         return torch.stack([known[f"{stack}.blocks.{layer}.hook_{what}"][at].float() for layer in range(n_layers)])
@@ -64,7 +65,7 @@ def _additions(
     run: Trace, position: int, token: int, sublayers: tuple[str, ...], n_layers: int
 ) -> Mapping[str, Tensor] | None:
     try:
-        parts = run.contributions(position, token).parts
+        parts = contributions(run.forward, run.index, run.predicting_tokens, position, token).parts
     except TextError:  # a head that is not linear
         return None
     found = {name: torch.zeros(n_layers) for name in sublayers}

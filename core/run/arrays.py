@@ -1,4 +1,4 @@
-"""Numbers that a person brings, in any library's arrays or in lists, as tensors: one [batch, head, query, key] a layer."""
+"""Arrays of any library, or nested lists, as tensors: one [batch, head, query, key] for each layer."""
 
 from __future__ import annotations
 
@@ -19,56 +19,37 @@ ASK = (
 
 
 def tensor_of(x: Any, what: str) -> Tensor:
-    """An array of torch, numpy or another library (through __dlpack__ or __array__), or nested lists, as a tensor of real
-    numbers without its gradient. Nothing is copied that need not be. Raises Refused."""
+    """A detached real tensor from an array of torch, numpy or another library (__dlpack__ or __array__), or nested lists.
+
+    Copies only if necessary. Raises Refused.
+    """
     if isinstance(x, Tensor):
-        found = x.detach()
+        tensor = x.detach()
     elif isinstance(x, np.ndarray):
-        found = _from_numpy(x, what)
-    elif hasattr(x, "__dlpack__") or hasattr(x, "__array__"):
-        found = _from_other(x, what)
+        tensor = _from_numpy(x, what)
+    elif _is_array(x):
+        tensor = _from_other(x, what)
     else:
-        found = _from_lists(x, what)
-    if found.is_sparse or found.layout != torch.strided or found.is_nested:
-        raise Refused(f"{_title(what)} are in a tensor of layout {found.layout}. Give a dense one: {what}.to_dense().")
-    if found.device.type == "meta":
+        tensor = _from_lists(x, what)
+    if tensor.is_sparse or tensor.layout != torch.strided or tensor.is_nested:
+        raise Refused(f"{_title(what)} are in a tensor of layout {tensor.layout}. Give a dense one: {what}.to_dense().")
+    if tensor.device.type == "meta":
         raise Refused(f"{_title(what)} are on the device meta, which holds shapes and no numbers.")
-    if found.is_complex():
-        raise Refused(f"{_title(what)} are complex numbers ({found.dtype}), and weights are real ones.")
-    if found.dtype == torch.float64 or not found.is_floating_point() or found.element_size() < 2:
-        found = found.float()
-    return found
+    if tensor.is_complex():
+        raise Refused(f"{_title(what)} are complex numbers ({tensor.dtype}), and weights are real ones.")
+    if tensor.dtype == torch.float64 or not tensor.is_floating_point() or tensor.element_size() < 2:
+        tensor = tensor.float()
+    return tensor
 
 
 def layers_of(given: Any, what: str) -> list[Tensor]:
-    """[batch, head, query, key] of each layer, from a list of layers or one array of them. Raises Refused for all other shapes.
+    """[batch, head, query, key] of each layer, from a list of layers or one array. Raises Refused for all other shapes.
 
-    One array is [layer, head, query, key], [layer, batch, head, query, key], [head, query, key] or [query, key]; each of a list
-    may lack its batch, or its batch and its heads.
+    One array is [layer, head, query, key], [layer, batch, head, query, key], [head, query, key] or [query, key]; those of a
+    list may lack the batch axis, or the batch and head axes.
     """
     if isinstance(given, list | tuple):
-        if not given:
-            raise Refused(
-                f"{_title(what)} are an empty {type(given).__name__}. outputs[-1] of a model without cross-attention may be that of "
-                f"its cross-attentions: give outputs.attentions. {ASK}"
-            )
-        if any(layer is None for layer in given):
-            raise Refused(
-                f"{_title(what)} of layer {[layer is None for layer in given].index(True)} are None: the model's fused attention "
-                f"gives no weights. {ASK}"
-            )
-        steps = [layer for layer in given if isinstance(layer, list | tuple) and layer and _is_array(layer[0])]
-        if steps and all(isinstance(one, tuple) for one in given) and _rank(steps[0][0]) == 4:
-            raise Refused(
-                f"{_title(what)} are a tuple of {len(given)} tuples, as generate() returns them: one for each token that was "
-                "written. Give one step of it, or the weights of a pass over the whole text: "
-                "model(outputs.sequences, output_attentions=True)."
-            )
-        if isinstance(given[-1], tuple) and any(_is_array(layer) and _rank(layer) for layer in given):
-            raise Refused(
-                f"{_title(what)} are a tuple of arrays and tuples, like all that a model returns with return_dict=False. Give the "
-                "tuple of its attentions alone."
-            )
+        _check_layers(given, what)
         if any(_is_array(layer) for layer in given) or _depth(given) > 3:
             return [_with_batch(tensor_of(layer, what), f"{what}[{i}]") for i, layer in enumerate(given)]
     array = tensor_of(given, what)
@@ -77,6 +58,33 @@ def layers_of(given: Any, what: str) -> list[Tensor]:
     if array.ndim == 4:
         return [layer[None] for layer in array]
     return [_with_batch(array, what)]
+
+
+def _check_layers(given: list[Any] | tuple[Any, ...], what: str) -> None:
+    """Raises Refused, with the remedy, for the other lists and tuples that a model returns."""
+    if not given:
+        raise Refused(
+            f"{_title(what)} are an empty {type(given).__name__}. outputs[-1] of a model without cross-attention may be that of "
+            f"its cross-attentions: give outputs.attentions. {ASK}"
+        )
+    empty = [layer is None for layer in given]
+    if any(empty):
+        raise Refused(
+            f"{_title(what)} of layer {empty.index(True)} are None: the model's fused attention gives no weights. {ASK}"
+        )
+    if all(isinstance(step, tuple) for step in given) and any(
+        step and _is_array(step[0]) and _rank(step[0]) == 4 for step in given
+    ):
+        raise Refused(
+            f"{_title(what)} are a tuple of {len(given)} tuples, as generate() returns them: one for each token that was "
+            "written. Give one step of it, or the weights of a pass over the whole text: "
+            "model(outputs.sequences, output_attentions=True)."
+        )
+    if isinstance(given[-1], tuple) and any(_is_array(layer) and _rank(layer) for layer in given):
+        raise Refused(
+            f"{_title(what)} are a tuple of arrays and tuples, like all that a model returns with return_dict=False. Give the "
+            "tuple of its attentions alone."
+        )
 
 
 def _with_batch(layer: Tensor, what: str) -> Tensor:
@@ -97,7 +105,7 @@ def _rank(x: Any) -> int:
 
 
 def _depth(x: Any) -> int:
-    """The axes of nested lists, and of an array in them."""
+    """The number of axes of nested lists, including those of an array in them."""
     if _is_array(x):
         return _rank(x)
     return 1 + _depth(x[0]) if isinstance(x, Sequence) and not isinstance(x, str) and len(x) else 0
@@ -130,18 +138,12 @@ def _from_other(x: Any, what: str) -> Tensor:
 
 
 def _from_lists(x: Any, what: str) -> Tensor:
-    if isinstance(x, list | tuple) and _holds_tensors(x):
-        return torch.stack([tensor_of(one, what) for one in x])
+    is_list = isinstance(x, list | tuple)
+    if is_list and any(_is_array(item) for item in x):
+        return torch.stack([tensor_of(item, what) for item in x])
     try:
         return torch.tensor(x, dtype=torch.float32)
     except (TypeError, ValueError, RuntimeError):
-        kind = type(x).__name__
-        ragged = isinstance(x, list | tuple)
-        why = (
-            "are lists of different lengths, or of things that are no numbers" if ragged else f"are of the type {kind}"
-        )
+        lists = "are lists of different lengths, or of things that are no numbers"
+        why = lists if is_list else f"are of the type {type(x).__name__}"
         raise Refused(f"{_title(what)} {why}. Give arrays {AXES}, one a layer.") from None
-
-
-def _holds_tensors(x: Sequence[Any]) -> bool:
-    return any(_is_array(one) for one in x)

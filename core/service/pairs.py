@@ -11,12 +11,12 @@ from ..errors import InterventionError, Refused, TextError
 from ..model.config import ModelConfig
 from ..read.swaps import same_length
 from ..run.predictions import labels_of
-from ..run.trace import Trace, trace
 from ..sweep.leads import lead_between, lead_in
 from ..sweep.pairs import Pair, answer_token, checked
 from ..sweep.part import Part
 from ..sweep.parts import patching_of
 from ..sweep.sides import sides_of
+from ..trace import Trace, trace
 from .answers import PairChanges, PairRows, PartRows
 from .parts import PartRuns
 

@@ -371,7 +371,7 @@ def ablate_each(
     watch: Callable[[int, int], object],
 ) -> HeadEffects:
     """The effect of every head on what a pass over one text predicts after `position`, or with None on the text's class or vector:
-    see Trace.ablate_each."""
+    see Trace.ablate_heads()."""
     heads = heads_of(forward)
     rows = rows_of(forward, silenced(heads, "zero", forward.prompt), position, token)
     done: list[RowAnswers] = []

@@ -112,7 +112,7 @@ def _best(run: Trace, position: int | None) -> tuple[int, ...]:
 def lead_in(run: Trace, lead: Lead) -> float:
     """The same lead in another run."""
     at = lead.position
-    logits = run.class_logits() if at is None else run.value("head.hook_logits", [at])[0].float()
+    logits = run.class_logits() if at is None else run.activation("head.hook_logits", [at])[0].float()
     return float(logits[lead.answer] - logits[lead.rival])
 
 

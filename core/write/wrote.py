@@ -17,7 +17,7 @@ from ..read.looks import Looked, each_look
 from ..run.forward_pass import prepare
 from ..run.predictions import head_of
 from ..run.prompt import Prompt
-from ..run.trace import trace_tokens
+from ..trace import trace_tokens
 from .writing import DETAILED, LOGIT_BYTES, check_path, check_writes
 
 HEADS = 6  # of a word, those that add most to it

@@ -393,7 +393,7 @@ def test_padding_of_no_numbers_is_no_matter(tiny: Tiny) -> None:
     edit: Any = Custom("encoder.blocks.1.hook_mlp_out", spoil)
     run = core.trace_tokens(tiny(n_encoder_layers=2), sources, None, (edit,))
     assert run.non_finite is None and run.text(1).non_finite is None
-    assert not run.text(1).resid["encoder.blocks.1.hook_mlp_out"].isfinite().all()
+    assert not run.text(1).residual_norms["encoder.blocks.1.hook_mlp_out"].isfinite().all()
 
 
 def test_softmax_gives_zeros_for_a_row_that_is_hidden_and_for_no_other() -> None:

@@ -17,7 +17,7 @@ from ...read.ending import ending
 from ...read.experts import routing
 from ...read.layer_walk import Walk
 from ...read.strip import strip
-from ...run.trace import Trace
+from ...trace import Trace
 from ..maps.compute import array
 from .answers import (
     EVERYONES,
