@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, NoReturn, cast
+from typing import Any, Literal, NoReturn, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -17,9 +17,8 @@ from ..errors import Refused
 from ..memory import admit_large
 from ..model.config import ModelConfig
 from ..model.rules import MaskRule, ScoreRule
-from ..model.spelled import may_be_padding, spelled_tokens
 from ..model.text import Tokens
-from .arrays import ASK, layers_of, tensor_of
+from .arrays import ASK, Place, Texts, check_shapes, layers_of, read_tokens, tensor_of
 from .attention import WORST, AttentionRecord, Index, Receipt, Stage, receipt_rows
 from .foreign import (
     ForeignConfig,
@@ -28,8 +27,6 @@ from .foreign import (
     ForeignRecord,
     ForeignTransformer,
     Origin,
-    Site,
-    Stack,
     attention_name,
 )
 from .forward_pass import Pass
@@ -59,8 +56,7 @@ CACHE_NAME = re.compile(
 )
 AFTER_ROTARY = {"rot_q": "q", "rot_k": "k"}  # queries and keys as they meet in the scores
 
-Place = tuple[Stack, int, Site]  # stack, layer, site
-Texts = Sequence[str] | Sequence[Sequence[str]] | None
+T = TypeVar("T")
 
 
 def _refusal(what: str, name: str) -> str:
@@ -320,14 +316,14 @@ def _of_output(output: Any) -> tuple[Any, Any, Any] | None:
     names = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
     is_mapping = isinstance(output, Mapping)
     values = output if is_mapping else {name: getattr(output, name) for name in names if hasattr(output, name)}
-    # An output of transformers leaves out everything that is None.
+    # transformers leaves out of an output everything that is None
     is_output = any(hasattr(output, name) for name in ("logits", "last_hidden_state", "encoder_last_hidden_state"))
-    if not is_output and not any(name in values for name in names):
+    if not is_output and values.keys().isdisjoint(names):
         return None
-    found = (values.get(name) for name in names)
-    own, encoder, decoder, cross = (None if isinstance(x, tuple) and not x else x for x in found)
-    if own is None and encoder is None and decoder is None and cross is None:
+    given = {name: x for name in names if (x := values.get(name)) is not None and not (isinstance(x, tuple) and not x)}
+    if not given:
         raise Refused(f"This {type(output).__name__} holds no attentions. {ASK}")
+    own, encoder, decoder, cross = (given.get(name) for name in names)
     if own is None:
         return encoder, decoder, cross
     return (own, None, None) if cross is None else (None, own, cross)  # a decoder with encoder_hidden_states
@@ -347,44 +343,22 @@ def run_of(
     order = sorted(weights, key=lambda place: (place[0] == "decoder", place[1], place[2] == "cross_attn"))
     weights = {place: weights[place] for place in order}
     check_shapes(weights)
-    weights = _copied(weights, batch)
-    unnamed = tokens is None and target_tokens is None
-    if target_tokens is None and not _axes_of(weights, "source"):  # a decoder by itself, which has one text
-        tokens, target_tokens = None, tokens
-    sources = _tokens_of(tokens, "tokens", weights, batch)
-    targets = _tokens_of(target_tokens, "target_tokens", weights, batch)
-    if sources is None:
-        sources, targets = targets, None
-    assert sources is not None  # every attention has keys
+    weights, more = _copied(weights, batch), more or {}
+    sources, targets = read_tokens(tokens, target_tokens, weights, batch)
     zeros = {
         "encoder": _zeros_after(weights, "encoder", sources),
         "decoder": _zeros_after(weights, "decoder", targets or sources),
     }
     if targets is None and zeros["encoder"]:  # no weight is on a later token, so this is a decoder
         zeros = {"encoder": "", "decoder": zeros["encoder"]}
-        weights = {("decoder", layer, site): x for (_, layer, site), x in weights.items()}
-        more = {("decoder", layer, site): own for (_, layer, site), own in (more or {}).items()}
-    source = ORIGINS[origin]
+        weights, more = _of_decoder(weights), _of_decoder(more)
     records = tuple(
-        _attention(place, x, _mask_of(place, x, sources, targets, zeros), (more or {}).get(place, {}), source)
+        _attention(place, x, _mask_of(place, x, sources, targets, zeros), more.get(place, {}), ORIGINS[origin])
         for place, x in weights.items()
     )
+    loaded = _stand_in(weights, origin)
     sums, are_weights = _check_sums(records)
-    first = records[0].weights
-    config = _config(weights, source)
-    loaded = GivenModel(
-        spec=ModelSpec(id=origin, title=TITLE, source="weights", location=""),
-        config=cast(ModelConfig, config),
-        model=cast(Any, ForeignTransformer(source, config)),
-        tokenizer=None,
-        device=first.device,
-        dtype=first.dtype,
-        unused=(),
-        pad_id=0,
-        start_id=None,
-        origin=source,
-        no_text=source.refusal("a run of another text"),
-    )
+    unnamed = [UNNAMED] if tokens is None and target_tokens is None else []
     return AttentionsRecord(
         loaded=loaded,
         sources=sources,
@@ -393,11 +367,44 @@ def run_of(
         position_records=(),
         steps=tuple(_pattern_step(record) for record in records),
         norms={},
-        last_residual=_Missing(source, "the residual stream"),
+        last_residual=_Missing(ORIGINS[origin], "the residual stream"),
         forward=cast(Pass, ForeignPass(loaded, Prompt(sources, targets))),
         seconds=0.0,
-        remarks=(*sums, *(ZEROS[kind] for kind in zeros.values() if kind), *([UNNAMED] if unnamed else [])),
+        remarks=(*sums, *(ZEROS[kind] for kind in zeros.values() if kind), *unnamed),
         are_weights=are_weights,
+    )
+
+
+def _of_decoder(by_place: Mapping[Place, T]) -> dict[Place, T]:
+    return {("decoder", layer, site): x for (_, layer, site), x in by_place.items()}
+
+
+def _stand_in(weights: Mapping[Place, Tensor], name: str) -> GivenModel:
+    """Takes the place of the model that these weights came from."""
+    origin, first = ORIGINS[name], next(iter(weights.values()))
+    encoder, decoder = (
+        1 + max((layer for stack, layer, _ in weights if stack == own), default=-1) for own in ("encoder", "decoder")
+    )
+    crossed = any(site == "cross_attn" for _, _, site in weights)
+    config = GivenConfig(
+        kind="encoder-decoder" if crossed else "decoder" if decoder else "encoder",
+        n_encoder_layers=encoder,
+        n_decoder_layers=decoder,
+        origin=name,
+        heads=tuple(x.shape[1] for x in weights.values()),
+    )
+    return GivenModel(
+        spec=ModelSpec(id=name, title=TITLE, source="weights", location=""),
+        config=cast(ModelConfig, config),
+        model=cast(Any, ForeignTransformer(origin, config)),
+        tokenizer=None,
+        device=first.device,
+        dtype=first.dtype,
+        unused=(),
+        pad_id=0,
+        start_id=None,
+        origin=origin,
+        no_text=origin.refusal("a run of another text"),
     )
 
 
@@ -427,141 +434,10 @@ def _copied(weights: Mapping[Place, Tensor], batch: int | None) -> dict[Place, T
     return {place: x.to(device, copy=True) for place, x in weights.items()}
 
 
-def _config(weights: Mapping[Place, Tensor], origin: Origin) -> GivenConfig:
-    layers = {
-        name: 1 + max((layer for stack, layer, _ in weights if stack == name), default=-1)
-        for name in ("encoder", "decoder")
-    }
-    crossed = any(site == "cross_attn" for _, _, site in weights)
-    return GivenConfig(
-        kind="encoder-decoder" if crossed else "decoder" if layers["decoder"] else "encoder",
-        n_encoder_layers=layers["encoder"],
-        n_decoder_layers=layers["decoder"],
-        origin=origin.name,
-        heads=tuple(x.shape[1] for x in weights.values()),
-    )
-
-
 def _pattern_step(record: GivenAttention) -> Step:
     x = record.weights
     axes = ("batch", "head", "query", "key")
     return Step(f"{record.name}.hook_pattern", axes, tuple(x.shape), dtype_name(x.dtype), x.nbytes)
-
-
-def check_shapes(weights: Mapping[Place, Tensor]) -> None:
-    """Raises Refused, with both shapes, for weights that cannot be of one run."""
-    lengths: dict[str, tuple[str, Tensor, int]] = {}  # text -> the first attention on it, and its number of tokens
-    first, first_name = next(iter(weights.values())), attention_name(*next(iter(weights)))
-    for place, x in weights.items():
-        name, (stack, _, site) = attention_name(*place), place
-        if len(x) != len(first):
-            raise Refused(
-                f"{name} has the shape {list(x.shape)} and {first_name} {list(first.shape)}: their batches differ."
-            )
-        n_query, n_key = x.shape[-2:]
-        if site == "attn" and n_query != n_key:
-            raise Refused(
-                f"{name} has the shape {list(x.shape)}, {n_query} queries and {n_key} keys, as in a step with a cache. Give the "
-                "weights of a pass over the whole text, or as cross_attentions where queries and keys are of two texts."
-            )
-        own = "source" if stack == "encoder" else "target"
-        for text, n in {"target": n_query, "source": n_key}.items() if site == "cross_attn" else [(own, n_key)]:
-            other = lengths.setdefault(text, (name, x, n))
-            if other[2] != n:
-                raise Refused(
-                    f"{name} has the shape {list(x.shape)} and {other[0]} {list(other[1].shape)}: {n} and {other[2]} tokens of one "
-                    "text. Give layers that saw the same text whole."
-                )
-
-
-# tokens
-
-
-class _Axis(NamedTuple):
-    """The queries or keys of an attention, which are the tokens of one text."""
-
-    name: str  # of the attention
-    weights: Tensor  # [batch, head, query, key]
-    n: int
-    is_keys: bool
-
-
-def _axes_of(weights: Mapping[Place, Tensor], text: Literal["source", "target"]) -> list[_Axis]:
-    """The axes of all attentions that are the tokens of this text; of self-attention its keys."""
-    axes = []
-    for place, x in weights.items():
-        name, (stack, _, site) = attention_name(*place), place
-        is_keys = site == "attn" or text == "source"
-        if site == "cross_attn" or (stack == "encoder") == (text == "source"):
-            axes.append(_Axis(name, x, x.shape[-1] if is_keys else x.shape[-2], is_keys))
-    return axes
-
-
-def _tokens_of(
-    given: Texts, what: str, weights: Mapping[Place, Tensor], batch: int | None
-) -> tuple[Tokens, ...] | None:
-    """The tokens of every text of the batch; None if no weights are on such a text. Raises Refused."""
-    axes = _axes_of(weights, "source" if what == "tokens" else "target")
-    if not axes:
-        if given is not None:
-            part = "an encoder" if what == "tokens" else "a decoder"
-            raise Refused(f"{what} name the tokens of {part}, and no weights on these were given.")
-        return None
-    name, x, n, _ = axes[0]
-    if given is None:
-        return (spelled_tokens([str(i) for i in range(n)]),) * len(x)
-    texts = _strings(given, what)
-    if batch is not None and len(texts) > 1 and -len(texts) <= batch < len(texts):
-        texts = [texts[batch]]
-    if len(texts) != len(x):
-        raise Refused(
-            f"{what} are of {len(texts)} {'text' if len(texts) == 1 else 'texts'} and the weights of {len(x)}: {name} has the shape "
-            f"{list(x.shape)}. Give a list of tokens for each text, or batch=0 for the first one."
-        )
-    if wrong := [len(strings) for strings in texts if len(strings) != n]:
-        raise Refused(
-            f"{what} has {wrong[0]} tokens, and {name} has the shape {list(x.shape)}, which is of {n}. Give the tokens that "
-            "the model read, with special ones and padding."
-        )
-    keys = [axis.weights for axis in axes if axis.is_keys]
-    return tuple(
-        spelled_tokens(strings, _padding(strings, [maps[i] for maps in keys])) for i, strings in enumerate(texts)
-    )
-
-
-def _strings(given: Any, what: str) -> list[list[str]]:
-    """The tokens of every text. Raises Refused for anything but a list of strings, or a list of such lists."""
-    items = [given] if isinstance(given, str) else list(given)
-    texts = [list(map(str, item)) for item in items if isinstance(item, list | tuple)]
-    strings = [str(item) for item in items if isinstance(item, str)]
-    odd = [item for item in items if not (isinstance(item, str) or _is_strings(item))]
-    if isinstance(given, str) or odd:
-        odd = odd or items
-        raise Refused(
-            f"{what} is a list of strings, one for each token, and not {type(odd[0]).__name__} {str(odd[0])[:40]!r}: "
-            "tokenizer.convert_ids_to_tokens(ids) gives it."
-        )
-    return texts or [strings]
-
-
-def _is_strings(item: Any) -> bool:
-    return isinstance(item, list | tuple) and all(isinstance(token, str) for token in item)
-
-
-def _padding(strings: Sequence[str], maps: Sequence[Tensor]) -> list[bool]:
-    """Which tokens only fill up a batch: they are named like padding, and no other token of these maps [head, query, key]
-    attends to them."""
-    padding = torch.tensor([may_be_padding(string) for string in strings])
-    if not bool(padding.any()) or not maps:
-        return [False] * len(strings)
-    for x in maps:
-        square = x.shape[-2] == x.shape[-1]
-        rows = ~padding.to(x.device) if square else torch.ones(x.shape[-2], dtype=torch.bool, device=x.device)
-        padding &= ~(x[:, rows] != 0).any(1).any(0).cpu()
-    return padding.tolist()
-
-
-# masks and sums
 
 
 def _zeros_after(weights: Mapping[Place, Tensor], stack: str, texts: Sequence[Tokens]) -> Literal["", "zeros", "sure"]:
