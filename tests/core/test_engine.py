@@ -451,7 +451,7 @@ def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
     assert gate.begun.wait(10) and ticket.progress == core.Progress("running", layers_done=0, layers_total=2)
     [(texts, end, start)] = shown
     assert texts == ("the cat sat",) and not end.done() and start.source.text == "the cat sat" and start.attention == ()
-    with pytest.raises(RuntimeError, match="not come to its end"):
+    with pytest.raises(RuntimeError, match="not finished yet"):
         start.last_residual(torch.tensor([0]))
     job = shared._jobs[ticket.key]
     gate.open.set()

@@ -306,7 +306,7 @@ def test_after_a_step_of_training_a_run_keeps_what_it_holds_and_refuses_the_rest
     ):
         with pytest.raises(Outdated, match="The model has been trained since this run"):
             ask()
-    assert run.resid and run.attention[0].thumbnail().values.isfinite().all()
+    assert run.residual_norms and run.attention[0].thumbnail().values.isfinite().all()
 
 
 def test_a_long_run_refuses_its_values_once_the_model_was_trained(tiny: Tiny, monkeypatch: Any) -> None:
