@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NoReturn, Protocol, Self, cast
+from typing import Any, Literal, NoReturn, Self, cast
 
 from torch import Tensor
 
@@ -100,13 +100,6 @@ class ForeignConfig:
 CONFIG_NAMES = {f.name for f in fields(ModelConfig)} | {name for name in vars(ModelConfig) if not name.startswith("_")}
 
 
-class Weights(Protocol):
-    """The weights of a run, which may have changed since."""
-
-    def check(self) -> None:
-        """Raises Outdated if they have."""
-
-
 class NoWeights:
     """Takes the place of a mark of weights where there are none that could change."""
 
@@ -124,7 +117,7 @@ class ForeignPass(StandIn):
     prompt: Prompt
     interventions: tuple[Intervention, ...] = ()
     edits: Mapping[str, Hook] = field(default_factory=dict)
-    weights: Weights = field(default_factory=NoWeights)
+    weights: Any = field(default_factory=NoWeights)  # with check(), which raises Outdated if they have changed
 
     @property
     def origin(self) -> Origin:

@@ -74,12 +74,12 @@ def _amount(value: float, weights: Tensor, places: int = 0) -> str:
 
 
 def _strongest(weights: Tensor, queries: Sequence[str], keys: Sequence[str]) -> str:
-    found = weights.flatten().topk(min(3, weights.numel()))
-    looks = []
-    for value, at in zip(found.values.tolist(), found.indices.tolist(), strict=True):
+    top = weights.flatten().topk(min(3, weights.numel()))
+    edges = []
+    for value, at in zip(top.values.tolist(), top.indices.tolist(), strict=True):
         query, key = divmod(int(at), weights.shape[1])
-        looks.append(f"“{one_line(queries[query])}” looks at “{one_line(keys[key])}”, {_amount(value, weights)}")
-    return escape("Strongest: " + "; ".join(looks) + ".")
+        edges.append(f"“{one_line(queries[query])}” looks at “{one_line(keys[key])}”, {_amount(value, weights)}")
+    return escape("Strongest: " + "; ".join(edges) + ".")
 
 
 def _table(weights: Tensor, queries: Sequence[str], keys: Sequence[str]) -> str:
