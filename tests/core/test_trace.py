@@ -11,6 +11,7 @@ import torch
 
 import core
 from core.errors import TextError
+from core.run.trace_record import TraceRecord
 from core.trace import DEPRECATED, Trace, as_trace
 from tests.core.test_engine import word_tokenizer
 
@@ -154,7 +155,7 @@ def test_every_way_to_a_run_returns_a_trace_and_shares_its_tensors(tiny: Tiny) -
     assert isinstance(weights, core.WeightsTrace) and isinstance(cached.text(0), core.WeightsTrace)
     assert len(shown) == 2 * (1 + len(run.attention))
     assert as_trace(run) is run
-    again = as_trace(Trace.__base__(**{field.name: getattr(run, field.name) for field in fields(run)}))
+    again = as_trace(TraceRecord(**{field.name: getattr(run, field.name) for field in fields(run)}))
     assert again.records is run.records and again.norms is run.norms
 
 
