@@ -20,6 +20,7 @@ from benchmarks.capture import machine
 from benchmarks.load import WORDS
 from core.model.text import tokenize
 from core.run.batched_trace import trace_together
+from core.run.trace_record import TraceRecord
 
 TEXTS = (2, 4, 8, 16)
 LONG = (6, 16)  # words of a text, from and up to
@@ -36,7 +37,7 @@ def one_by_one(loaded: core.Loaded, texts: list[str]) -> list[core.Trace]:
     return [core.trace(loaded, text) for text in texts]
 
 
-def in_one_pass(loaded: core.Loaded, texts: list[str]) -> tuple[core.Trace, ...]:
+def in_one_pass(loaded: core.Loaded, texts: list[str]) -> tuple[TraceRecord, ...]:
     return trace_together(loaded, [tokenize(loaded.tokenizer, text) for text in texts])
 
 

@@ -90,7 +90,7 @@ def tried(row: Row) -> Seen:
     if wrapped.model.head is None:
         mine, changed = (one.last_residual(torch.arange(n))[0] for one in (run, other_run))
     else:
-        mine, changed = (one.value("head.hook_logits") for one in (run, other_run))
+        mine, changed = (one.activation("head.hook_logits") for one in (run, other_run))
     return Seen(
         row,
         difference([record.pattern() for record in run.attention if ".part" not in record.name], maps),

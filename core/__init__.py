@@ -51,16 +51,14 @@ from .read.findings import Finding, findings, opening_look
 from .read.looks import Moves, adds, looks, looks_in, moves
 from .read.strongest import Link, Strongest, link, strongest_looks
 from .read.swaps import Swap, Swaps, same_length, swaps
-from .run.activation_cache import from_cache
 from .run.attention import AttentionRecord, Receipt, Thumbnail
-from .run.brought import WeightsTrace, from_attentions
 from .run.capture import capture
 from .run.classes import Classes
 from .run.predictions import Predictions
 from .run.recorder import PositionRecord, Step
 from .run.request import Progress, Request
-from .run.trace import Trace, trace, trace_chat, trace_tokens
-from .run.wrapped import Wrapped, wrap
+from .run.wrapped import wrap
+from .run.wrapped_trace import Wrapped
 from .service.engine import Engine
 from .sweep.ablations import HeadEffect, HeadEffects
 from .sweep.estimates import AttributionEstimates, attribution_patching, run_order
@@ -71,6 +69,7 @@ from .sweep.part import Component
 from .sweep.parts import PatchResults, patch_components
 from .sweep.paths import PathEdge, patch_paths
 from .sweep.sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
+from .trace import Trace, WeightsTrace, from_attentions, from_cache, trace, trace_chat, trace_tokens
 from .version import __version__
 from .write.beams import Beam, beam_search, beam_steps
 from .write.generate import Generation, GenerationStep, generate, stream

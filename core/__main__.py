@@ -24,9 +24,9 @@ from .plan.devices import device_named
 from .plan.dtypes import CACHE, WEIGHT_FORMATS
 from .read import report
 from .run.prompt import said_by_user
-from .run.trace import trace, trace_chat
 from .screens import screens
 from .sweep import MOST_TOKENS
+from .trace import trace, trace_chat
 from .version import __version__
 
 if TYPE_CHECKING:

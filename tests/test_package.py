@@ -46,7 +46,7 @@ def test_what_the_readme_shows_runs_and_does_what_it_says(tmp_path: Path, monkey
     assert (names["record"].pattern().sum(-1) - 1).abs().max() <= 1e-5
     assert names["changed"].attention[0].pattern()[:, :, 2].abs().max() == 0
     assert [record.n_heads for record in names["records"]] == [4]
-    assert names["tale"].contributions().string == names["tale"].predictions(k=1).strings[0][0]
+    assert names["tale"].logit_attribution().string == names["tale"].predictions(k=1).strings[0][0]
     assert names["plan"].parameters.total == core.load("smollm2").spec.n_params
     assert core.load("my-model").config == names["loaded"].config
 

@@ -180,12 +180,12 @@ def test_a_trace_of_packed_weights_is_that_of_float32() -> None:
         runs = [core.trace(each, ids=ids, interventions=interventions) for each in (plain, packed)]
         for mine, theirs in zip(runs[0].attention, runs[1].attention, strict=True):
             assert torch.allclose(mine.pattern(), theirs.pattern(), rtol=0, atol=1e-5)
-        one, two = (run.value("decoder.hook_final") for run in runs)
+        one, two = (run.activation("decoder.hook_final") for run in runs)
         assert torch.allclose(one, two, rtol=1e-4, atol=1e-4)
         # The pattern is that of the pass that ran: times its own values it gives its own z.
         record = runs[1].attention[1]
         values = record.values().repeat_interleave(2, dim=1)[0]
-        assert torch.allclose(record.pattern() @ values, runs[1].value("decoder.blocks.1.attn.hook_z"), atol=1e-5)
+        assert torch.allclose(record.pattern() @ values, runs[1].activation("decoder.blocks.1.attn.hook_z"), atol=1e-5)
 
 
 def test_both_write_the_same() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from app.notebook import words
 from app.notebook.page import KEY, MOST, Placed, check_room, placed
 from core.errors import Refused
-from core.run.trace import Trace
 from core.service import one_run
+from core.trace import Trace
 
 LEAST_HEIGHT, MOST_HEIGHT = 200, 4000  # pixels
 # A host that takes the frame away, as previews of notebooks do, leaves the still; where there is a frame, the still is out of sight.

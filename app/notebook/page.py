@@ -25,8 +25,8 @@ from app.notebook import words
 from app.shell import style
 from app.transport import edited, messages, modules
 from core.errors import Refused
-from core.run.trace import Trace
 from core.service import Facts, OneRun, SiteId, one_run
+from core.trace import Trace
 
 ROOMS = ("explore",)  # that make a page of a run alone; the pages of others hold what was looked at on a screen
 ENTRY = "rooms/explore/browser/standalone.js"

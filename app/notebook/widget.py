@@ -12,8 +12,8 @@ from app.notebook import words
 from app.notebook.cell import cell
 from app.notebook.page import KEY, MOST, Placed, check_place, placed
 from core.errors import Refused
-from core.run.trace import Trace, trace
 from core.service import one_run
+from core.trace import Trace, trace
 
 SCRIPT = Path(__file__).with_name("browser") / "widget.js"
 PLACE = ("site", "layer", "head", "query")

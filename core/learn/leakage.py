@@ -21,7 +21,7 @@ from ..errors import CheckpointError, Refused
 from ..model.config import ModelConfig
 from ..read import measures
 from ..read.conditional_loss import given
-from ..run.trace import Trace, trace_tokens
+from ..trace import Trace, trace_tokens
 from ..write.generate import generate
 
 MODEL = "storyteller"  # the only model with a retrained last layer

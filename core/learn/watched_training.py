@@ -26,7 +26,7 @@ from ..model.config import ModelConfig
 from ..model.hooks import Hook, hooked
 from ..model.transformer import Transformer, to_dtype
 from ..run.notebook_picture import one_line
-from ..run.trace import trace
+from ..trace import trace
 from .fork_states import EVERY, States
 from .head_measures import head_measures, unseen
 from .tasks import ECHO, TASKS, Task, problem_of, problems, sample, solved, tokenizer_for

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..errors import Refused
 from ..run.arrays import tensor_of
-from ..run.brought import from_attentions
+from ..trace import from_attentions
 from .shown import Shown, picture
 
 COLOURS = "{given}: here blue is more than 0, purple less, and the scale goes up to 1 or the largest number."

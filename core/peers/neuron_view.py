@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..model.text import from_ids
-from ..run.trace import trace, trace_tokens
 from ..run.wrapped import wrap
+from ..trace import trace, trace_tokens
 from .shown import Shown, handed, picture
 from .views import DISPLAY_MODE
 

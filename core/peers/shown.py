@@ -9,9 +9,9 @@ from html import escape
 from typing import Any
 
 from ..errors import Refused
-from ..run.brought import not_drawn
+from ..run.from_attentions import not_drawn
 from ..run.notebook_picture import still
-from ..run.trace import Trace
+from ..trace import Trace
 
 ACTIONS = ("view", "return")
 
@@ -48,7 +48,7 @@ def picture(run: Trace, layer: int, head: int, remarks: Sequence[str]) -> Shown:
     if not 0 <= head < record.n_heads:
         raise Refused(f"There is no head {head} in layer {layer}: it has the heads 0 to {record.n_heads - 1}.")
     page, why = _page(run, layer, head)
-    return Shown(page + below([*run.notices, *why, *remarks]), run)
+    return Shown(page + below([*run.warnings, *why, *remarks]), run)
 
 
 def below(lines: Sequence[str]) -> str:

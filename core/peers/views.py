@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import Refused
 from ..model.text import Tokens
-from ..run.brought import WeightsTrace, from_attentions
+from ..trace import WeightsTrace, from_attentions
 from .shown import Shown, handed, picture
 
 DISPLAY_MODE = "display_mode={mode!r}: the page has the notebook's own light or dark."

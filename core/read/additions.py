@@ -177,7 +177,7 @@ def additions(run: Trace, stack: str) -> tuple[Added, ...]:
     layers: dict[str, int] = dict(run.config.stacks)
     if (n_layers := layers.get(stack)) is None:
         raise KeyError(f"no stack {stack!r}")
-    known = run.resid
+    known = run.residual_norms
     return tuple(
         Added(layer, name, array(known[point]))
         for layer in range(n_layers)

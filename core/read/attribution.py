@@ -71,7 +71,7 @@ class Contributions:
 
 
 def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tuple[LensLayer, ...]:
-    """The k most likely tokens at each of `positions` from the residual stream before and after every layer: Trace.logit_lens."""
+    """The k most likely tokens at each of `positions` from the residual stream before and after every layer: Trace.logit_lens()."""
     loaded = forward.loaded
     head_of(loaded)
     name, stack = _last_stack(forward)
@@ -95,7 +95,7 @@ def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tu
 
 
 def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token: int | None) -> Contributions:
-    """The contributions to the logit of `token` (None: the most likely one) after `position`: see Trace.contributions."""
+    """The contributions to the logit of `token` (None: the most likely one) after `position`: see Trace.logit_attribution()."""
     loaded = forward.loaded
     head = linear_head(loaded)
     name, stack = _last_stack(forward)

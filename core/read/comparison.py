@@ -268,10 +268,10 @@ def _head_difference(a: AttentionRecord, b: AttentionRecord, head: int, queries:
 def _stream_differences(a: Trace, b: Trace) -> list[StreamDifference]:
     """At the embedding, after every layer, and at the end of each stack."""
     ends = ("embed.hook_embed", ".hook_resid_post", ".hook_final")
-    points = [point for point in a.resid if point.endswith(ends) and point in b.resid]
+    points = [point for point in a.residual_norms if point.endswith(ends) and point in b.residual_norms]
     if not points or a.config.d_model != b.config.d_model:
         return []
-    needed = sum(len(a.resid[point]) for point in points) * a.config.d_model * a.loaded.dtype.itemsize
+    needed = sum(len(a.residual_norms[point]) for point in points) * a.config.d_model * a.loaded.dtype.itemsize
     memory.admit_large(needed, torch.device("cpu"), "The residual stream of a whole run")
     mine = a.forward.moments(points, lambda _, x: x[a.index].cpu())
 
@@ -295,7 +295,7 @@ def _prediction_divergence(a: Trace, b: Trace) -> float:
     for run in (a, b):
         tokens = tokens_read(run)
         last = checked_positions(tokens, None)
-        logits = run.value("head.hook_logits", last).float().cpu()
+        logits = run.activation("head.hook_logits", last).float().cpu()
         scores.append(allowed_scores(logits, following(run.loaded, tokens, last))[0])
     both = ~(scores[0].isneginf() | scores[1].isneginf())  # a token that may follow only one of them has no ratio
     before, after = (row[both].log_softmax(-1) for row in scores)

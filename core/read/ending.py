@@ -57,8 +57,8 @@ def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
     tokens = tokens_read(run)
     (at,) = checked_positions(tokens, None if position is None else [position])
     name, stack = run.config.stacks[-1][0], run.loaded.model.stacks[-1]
-    before = run.value(f"{name}.blocks.{len(stack.blocks) - 1}.hook_resid_post", [at])[0].float()
-    x = run.head_input([at])
+    before = run.activation(f"{name}.blocks.{len(stack.blocks) - 1}.hook_resid_post", [at])[0].float()
+    x = run.final_residual([at])
     with torch.inference_mode():
         scores = next_scores(run, at)
         log_sum_exp = scores.cpu().double().logsumexp(-1)  # a float32 sum of so many numbers loses digits

@@ -13,7 +13,6 @@ from ..errors import TextError
 from ..model.text import Tokens
 from ..model.transformer import MixtureOfExperts
 from ..run.trace import Trace
-from ..run.wrapped import Wrapped, cannot
 from .conditional_loss import tokens_read
 
 CHOICE_BYTES = 8 + 4  # the expert's number and its weight
@@ -64,8 +63,7 @@ def routing(run: Trace, stack: str | None = None) -> Routing:
     after a training.
     """
     title = run.loaded.spec.title
-    if isinstance(run.loaded, Wrapped):
-        cannot("the choice of its routers")
+    run.require_model("the choice of its routers")
     expert_layers = run.config.expert_layers
     if not expert_layers:
         raise TextError(f"{title} has one MLP in each layer, which all tokens take, and no experts to choose between.")

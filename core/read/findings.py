@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor
 
+from ..errors import Refused
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
 from ..run.patterns import CELLS, joint_patterns
@@ -64,6 +65,7 @@ MEANS: dict[Kind, float] = {  # kinds that are judged by a head's mean, and its 
     "rests": -math.inf,
 }
 FEWEST_ROWS = 16
+MAX_OPENING_WEIGHTS = 4_000_000  # larger runs open on their first head instead of searching for the best one
 LAST_ROWS = 8  # always included: nearest to the next token
 
 
@@ -121,6 +123,20 @@ def opening_look(run: Trace, patterns: Sequence[Tensor] | None = None) -> Findin
     """
     search = _Search(run, patterns)
     return search.described([search.opening])[0]
+
+
+def opening_head(run: Trace) -> tuple[int, int]:
+    """(record index, head) of the most informative head; (0, 0) if the run is too large to search or not finite."""
+    weights = sum(record.n_heads * record.n_query * record.n_key for record in run.records)
+    if weights > MAX_OPENING_WEIGHTS or run.texts > 1 or run.non_finite is not None:
+        return 0, 0
+    try:
+        finding = opening_look(run)
+    except Refused:  # the model has been trained since
+        return 0, 0
+    places = [(record.stack, record.site, record.layer) for record in run.attention]
+    place = finding.stack, finding.site, finding.layer
+    return places.index(place) if place in places else 0, finding.head
 
 
 def findings(run: Trace) -> tuple[Finding, ...]:

@@ -115,4 +115,4 @@ def chances_by_gap(
         apart = trace(loaded, ids=ids, interventions=[SetPositions(places)])
         last = torch.tensor([len(ids) - 1], device=apart.device)
         with torch.inference_mode():
-            yield token, head(apart.head_input(last)[None])[0, 0].float().softmax(-1)[token].item()
+            yield token, head(apart.final_residual(last)[None])[0, 0].float().softmax(-1)[token].item()

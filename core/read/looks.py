@@ -56,7 +56,7 @@ def looks(run: Trace, position: int | None = None, token: int | None = None, sit
     """The contribution of each edge from `position` (None: the last real token) to the logit of `token` (None: the most
     likely one), [layer, head, key], float32, in logits: weight · (value W_O · g), g the direction in which the logit reads it.
 
-    The sum over keys is the head's contribution, as in Trace.contributions(). Masked keys have exactly 0. site None is
+    The sum over keys is the head's contribution, as in Trace.logit_attribution(). Masked keys have exactly 0. site None is
     cross-attention if the model has it, otherwise self-attention of the last stack. Edges of a scaled head are scaled too.
     Raises TextError for a model whose logits are not linear in the residual stream, IndexError for a position,
     InterventionError if an edit replaced a head's output by one that is not a sum over keys, TooLarge, and Outdated after a
@@ -89,7 +89,7 @@ def adds(
 ) -> Tensor:
     """The contribution of each head to the logits of several tokens (None: only the most likely one) after `position`.
 
-    [token, layer, head], float32, in logits: the heads of Trace.contributions(), for all tokens at once. Raises the errors of
+    [token, layer, head], float32, in logits: the heads of Trace.logit_attribution(), for all tokens at once. Raises the errors of
     looks(), except that any edit of a head is accepted.
     """
     wanted = asked(run, _one(position), tokens, site)

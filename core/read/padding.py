@@ -54,5 +54,5 @@ def last_stream(run: Trace, positions: Sequence[int]) -> Tensor:
     at = torch.tensor([*positions], device=run.loaded.device)
     if run.config.kind == "encoder-decoder":
         stack, n = run.config.stacks[0]
-        return run.value(f"{stack}.blocks.{n - 1}.hook_resid_post", at.tolist()).float()
+        return run.activation(f"{stack}.blocks.{n - 1}.hook_resid_post", at.tolist()).float()
     return run.last_residual(at)[run.index].float()

@@ -19,6 +19,7 @@ from torch.nn.functional import adaptive_max_pool2d
 from ..extras import lacking
 from ..model.rules import row_blocks
 from ..run.attention import AttentionRecord
+from .findings import opening_head
 from .sinks import sink as sink_of
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def row_figure(
 def chosen(run: Trace, layer: int | None, head: int | None, site: str) -> tuple[AttentionRecord, int]:
     """The attention and the head; None for both selects those that the app opens on. Raises KeyError."""
     if layer is None and head is None:
-        at, opened = run.opens_on()
+        at, opened = opening_head(run)
         if run.attention[at].site == site:
             return run.attention[at], opened
     layers = [record.layer for record in run.attention if record.site == site and record.layer is not None]

@@ -60,9 +60,9 @@ def summary(run: Trace) -> dict[str, Any]:
         "source": _token_lists(run.source),
         "target": None if run.target is None else _token_lists(run.target),
         "attention": [_attention_measures(run, record) for record in run.attention],
-        "residual_norms": {name: norms.tolist() for name, norms in run.resid.items()},
+        "residual_norms": {name: norms.tolist() for name, norms in run.residual_norms.items()},
         "steps": [asdict(step) for step in run.steps],
-        "notices": list(run.notices),
+        "notices": list(run.warnings),
         "predictions": None if run.loaded.model.head is None else asdict(run.predictions()),
     }
     if run.loaded.classifier is not None:
@@ -93,7 +93,7 @@ def words(run: Trace) -> str:
     ]
     if (sentence := _non_finite_note(run)) is not None:
         return "\n".join([*lines, sentence])
-    lines += [*run.loaded.notices, *run.notices]
+    lines += [*run.loaded.notices, *run.warnings]
     if run.loaded.model.head is not None:
         found = run.predictions(k=5)
         likeliest = ", ".join(f"{s!r} {p:.1%}" for s, p in zip(found.strings[0], found.probs[0], strict=True))

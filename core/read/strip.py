@@ -12,6 +12,7 @@ from ..errors import TextError
 from ..run.predictions import checked_positions, labels_of
 from ..run.trace import Trace
 from .additions import SUBLAYERS, array
+from .attribution import contributions
 from .conditional_loss import tokens_read
 
 SUBLAYER_OF_SITE = {"attn": "attention", "cross_attn": "cross-attention"}
@@ -43,7 +44,7 @@ def strip(run: Trace, stack: str, position: int | None = None) -> Strip:
         raise KeyError(f"no stack {stack!r}")
     n_layers = layers[stack]
     (position,) = checked_positions(tokens_read(run, stack), None if position is None else [position])
-    known = run.resid
+    known = run.residual_norms
 
     def norms(hook: str, *more: str) -> np.ndarray:
         hooks = [f"{stack}.blocks.{layer}.hook_{hook}" for layer in range(n_layers)]
@@ -68,7 +69,7 @@ def _logit_additions(
     run: Trace, position: int, token: int, sublayers: tuple[str, ...], n_layers: int
 ) -> Mapping[str, np.ndarray] | None:
     try:
-        parts = run.contributions(position, token).parts
+        parts = contributions(run.forward, run.index, run.predicting_tokens, position, token).parts
     except TextError:  # a head that is not linear
         return None
     adds = {name: np.zeros(n_layers, np.float32) for name in sublayers}

@@ -22,7 +22,7 @@ from ..plan.runs import run_bytes
 from .forward_pass import Pass, prepare
 from .prompt import Prompt, padded
 from .recorder import HELD_BYTES, KEPT, Recorder, logits_step, residual_of
-from .trace import Trace
+from .trace_record import TraceRecord as Trace
 
 ALONG = ("pos", "query", "key")  # axes along which a batch is padded
 

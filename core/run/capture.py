@@ -1,4 +1,4 @@
-"""capture(): the same records for any torch module that calls scaled_dot_product_attention, without touching the module."""
+"""capture(): record the attention of any torch module that calls scaled_dot_product_attention, without changing the module."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from ..model.fused import FusedCall
 from ..model.given import Given, given, spread
 from ..model.rules import GivenBias, MaskRule, ScoreRule
 from .attention import AttentionRecord, receipt_rows
-from .call_paths import CallPaths
-from .lineage import Lineage, Site
+from .lineage import CallPaths, Lineage, Site
 from .shared_rows import Pool
 
 _FUSED = F.scaled_dot_product_attention
@@ -35,21 +34,20 @@ SHOWN = 3  # names in a sentence
 
 @contextmanager
 def capture(module: nn.Module) -> Iterator[list[AttentionRecord]]:
-    """Record every attention that `module` computes in this context, in order, named by the submodule it happened in.
+    """Record every attention that `module` computes in this context, in order, named by the submodule that computes it.
 
-    Sees nn.MultiheadAttention, nn.TransformerEncoder and nn.Transformer (their fused fast path steps aside while a
-    context is open; results agree to rounding), and any other caller of torch.nn.functional.scaled_dot_product_attention,
-    grouped-query attention and key padding included. Not seen: attention written out by hand, flex_attention, kernels of
-    other packages. Weights are those before dropout. Other threads are not affected.
+    Records nn.MultiheadAttention, nn.TransformerEncoder and nn.Transformer (their fused fast path is off during the
+    context; results agree to rounding), and every other caller of torch.nn.functional.scaled_dot_product_attention, with
+    grouped-query attention and key padding. Not recorded: attention computed by hand, flex_attention, kernels of other
+    packages. Weights are those before dropout. Other threads are not affected.
 
-    A record's place is known from the pass or left open. `site` is attn where queries and keys were made from one tensor,
-    cross_attn where from two, and else "unknown". `layer` is the number of the block in the module's own list of blocks, or
-    None. Calls of one submodule have one name and are told apart by `call`. Keys and values that come again, such as the
-    cache in each step of generate(), are kept once. Numbers of a mask hide as core.model.given.hiding_numbers says: −inf,
-    the lowest of a dtype, −1e9 and −1e4 do.
+    `site` is "attn" if queries and keys come from one tensor, "cross_attn" if from two, and otherwise "unknown". `layer`
+    is the index of the block in the module's list of blocks, or None. Records of one submodule are numbered by `call`.
+    Keys and values that come again, such as the cache in each step of generate(), are stored once. Numbers in a mask hide
+    a cell as in core.model.given.hiding_numbers: −inf, the lowest of a dtype, −1e9 and −1e4 do.
 
-    Raises Refused at the end of a context in which nothing was seen, with the reason and the cure; warns where only some
-    attentions were seen. Raises TooLarge where a record would not fit, and ValueError for nested tensors.
+    Raises Refused at the end if nothing was recorded, with the reason and the remedy, and warns if only some attentions
+    were. Raises TooLarge if a record would not fit, and ValueError for nested tensors.
     """
     with _recorder(module) as recorder:
         yield recorder.records
@@ -63,14 +61,14 @@ def capture(module: nn.Module) -> Iterator[list[AttentionRecord]]:
 
 @contextmanager
 def written_out(module: nn.Module) -> Iterator[set[str]]:
-    """The submodules that take the softmax of a product of two tensors in this context, which is attention written out."""
+    """The submodules that compute attention by hand in this context: a softmax of a product of two tensors."""
     with _recorder(module) as recorder:
         yield recorder.written_out
 
 
 @contextmanager
 def _recorder(module: nn.Module) -> Iterator[_Recorder]:
-    """A recorder that is told which submodule runs."""
+    """A recorder with hooks that track which submodule runs."""
     recorder = _Recorder(module)
     handles, leave = [], recorder.leave()
     for name, child in module.named_modules():
@@ -85,19 +83,19 @@ def _recorder(module: nn.Module) -> Iterator[_Recorder]:
 
 
 class _Recorder(TorchFunctionMode):
-    """Looks at every torch function of this thread while the context is open."""
+    """Observes every torch function of this thread while the context is open."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
         self.records: list[AttentionRecord] = []
-        self.written_out: set[str] = set()  # submodules that took the softmax of a product of two tensors
+        self.written_out: set[str] = set()  # submodules that compute attention by hand
         self.thread = threading.get_ident()
         self.paths = CallPaths(module)
         self.lineage = Lineage(module)
         self.calls: Counter[str] = Counter()  # by submodule
-        self.sites: dict[str, Site] = {}  # of the last attention of each submodule
+        self.sites: dict[str, Site] = {}  # of the latest attention of each submodule
         self.pools: dict[tuple[Any, ...], Pool] = {}
-        self.given: Given | None = None  # the last call's mask: the layers of a model share one
+        self.given: Given | None = None  # the latest mask, which the layers of a model share
         self.look = _uncompiled(self.look)
 
     def enter(self, name: str) -> Callable[..., None]:
@@ -117,9 +115,7 @@ class _Recorder(TorchFunctionMode):
         return _uncompiled(hook)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if isinstance(
-            func, HigherOrderOperator
-        ):  # flex_attention, which is compiled in one piece: nothing may look into it
+        if isinstance(func, HigherOrderOperator):  # flex_attention, which is compiled as a whole
             return func(*args, **(kwargs or {}))
         return self.look(func, args, kwargs or {})
 
@@ -144,8 +140,7 @@ class _Recorder(TorchFunctionMode):
         return out
 
     def multi_head(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """torch's own attention with its projections: a Python function that it runs with this mode switched off, so that its
-        inner call is met another way."""
+        """torch's own attention with its projections. It runs with this mode off, so its inner call is replaced instead."""
         bound = signature(func).bind(*args, **kwargs).arguments
         query, key = bound["query"], bound["key"]
         site = self.lineage.site(query, key, self._since(), projected=True)
@@ -160,16 +155,15 @@ class _Recorder(TorchFunctionMode):
         seen = _with_fused(func, fused)
         if not bound.get("need_weights", True):
             return seen(*args, **kwargs)
-        # With weights wanted it takes a path of its own and never calls the fused function. Run it without them to see the
-        # queries and keys, and without dropout, which would draw random numbers; the caller gets his own call's.
+        # With need_weights it does not call the fused function. It runs once more without, for the record, and without dropout,
+        # which would draw random numbers. The caller receives the result of the original call.
         seen(**{**bound, "need_weights": False, "training": False})
         return func(*args, **kwargs)
 
     def record(self, call: FusedCall, out: Tensor, site: Site) -> None:
-        """Keep one call and its result. The tensors are copied: q, k and v are often views of one projection that would stay
-        alive.
+        """Record one call and its result as copies, since q, k and v are often views of one projection.
 
-        Raises TooLarge where the copies would not fit.
+        Raises TooLarge if the copies would not fit.
         """
         with torch.inference_mode(False), torch.no_grad():
             self._record(call, out, site)
@@ -179,40 +173,31 @@ class _Recorder(TorchFunctionMode):
             raise ValueError(
                 "capture cannot record nested tensors; build nn.TransformerEncoder with enable_nested_tensor=False"
             )
-        if call.dropout_p:  # which a receipt could not be held to
+        if call.dropout_p:  # a receipt compares with the result without dropout
             out = _FUSED(*call[:4], 0.0, call.is_causal, scale=call.scale, enable_gqa=call.enable_gqa)
         call, out = _unpacked(call, out, self.lineage.origin(call.query).shape_before)
-        query, key, value, attn_mask, _, is_causal, scale, _ = call
         # The leading axes of all arguments broadcast to those of the result.
-        leading = tuple(out.shape[:-3])
-        batch, n_heads = torch.Size(leading).numel(), out.shape[-3] if out.ndim > 2 else 1
-        query = _with_heads(query)
-        key, value = _same_heads(_with_heads(key), _with_heads(value), n_heads, call.enable_gqa)
+        out = _with_heads(out)
+        leading, n_heads = tuple(out.shape[:-3]), out.shape[-3]
+        batch = torch.Size(leading).numel()
+        query = _with_heads(call.query)
+        key, value = _same_heads(_with_heads(call.key), _with_heads(call.value), n_heads, call.enable_gqa)
         n_query, n_key = query.shape[-2], key.shape[-2]
         q = query.expand(*leading, n_heads, -1, -1).reshape(batch, n_heads, *query.shape[-2:])
-        rows = _with_heads(out)[..., receipt_rows(n_query).to(out.device), :].reshape(batch, n_heads, -1, out.shape[-1])
-        mask, is_new = self._mask(attn_mask, leading)
+        rows = out[..., receipt_rows(n_query).to(out.device), :].reshape(batch, n_heads, -1, out.shape[-1])
+        mask, is_new = self._mask(call.attn_mask, leading)
 
         name, n_records = self.paths.name, len(self.records)
         pools = [self._pool(name, what, x) for what, x in (("k", key), ("v", value))]
-        sought = [pool.seek(x.detach()) for pool, x in zip(pools, (key, value), strict=True)]
-        size = (
-            q.nbytes + rows.nbytes + sum(one.nbytes for one in sought) + (mask.values.nbytes if mask and is_new else 0)
-        )
+        lookups = [pool.seek(x.detach()) for pool, x in zip(pools, (key, value), strict=True)]
+        size = sum(x.nbytes for x in (q, rows, *lookups)) + (mask.values.nbytes if mask and is_new else 0)
         admit_large(size, query.device, f"What attention number {n_records} keeps", "Capture a shorter input.")
         if mask is not None and is_new:
             self.given = mask = replace(mask, values=mask.values.detach().clone())
-        k, v = (pool.keep(one, leading) for pool, one in zip(pools, sought, strict=True))
-        if site == "unknown" and sought[0].is_known:  # keys of an earlier step
+        k, v = (pool.keep(lookup, leading) for pool, lookup in zip(pools, lookups, strict=True))
+        if site == "unknown" and lookups[0].is_known:  # keys of an earlier step
             site = self.sites.get(name, site)
         self.sites[name] = site
-        rule = ScoreRule(
-            MaskRule(
-                n_heads, n_query, n_key, causal=is_causal, custom=mask if mask is not None and mask.hides else None
-            ),
-            query.shape[-1] ** -0.5 if scale is None else scale,
-            GivenBias(mask) if mask is not None and mask.adds else None,
-        )
         record = AttentionRecord(
             name or f"call {n_records}",
             "module",
@@ -221,17 +206,19 @@ class _Recorder(TorchFunctionMode):
             q.detach().clone(memory_format=torch.contiguous_format),
             k,
             v,
-            rule,
+            _score_rule(call, mask, n_heads, n_query, n_key),
+            call=self.calls[name],
+            returned=rows.detach().clone(),
         )
-        self.records.append(replace(record, call=self.calls[name], returned=rows.detach().clone()))
+        self.records.append(record)
         self.calls[name] += 1
 
     def _since(self) -> list[int]:
-        """For each submodule that the pass is in, innermost first, the operation from which on it ran."""
+        """The first operation of every submodule that the pass is in, innermost first."""
         return [frame.since for frame in reversed(self.paths.frames)]
 
     def _mask(self, attn_mask: Tensor | None, leading: tuple[int, ...]) -> tuple[Given | None, bool]:
-        """The mask of a call, and whether it is another one than the last call's."""
+        """The mask of a call, and whether it differs from the last call's."""
         if attn_mask is None:
             return None, False
         values, last = spread(attn_mask), self.given
@@ -240,22 +227,30 @@ class _Recorder(TorchFunctionMode):
         return last if last.leading == leading else replace(last, leading=leading), False
 
     def _pool(self, name: str, what: str, x: Tensor) -> Pool:
-        """Where such keys or values of this submodule are kept."""
+        """The store of such keys or values of this submodule."""
         return self.pools.setdefault((name, what, x.shape[-3], x.shape[-1], x.dtype, x.device), Pool())
 
 
+def _score_rule(call: FusedCall, mask: Given | None, n_heads: int, n_query: int, n_key: int) -> ScoreRule:
+    """Mask, bias and scale of one call."""
+    hidden = mask if mask is not None and mask.hides else None
+    bias = GivenBias(mask) if mask is not None and mask.adds else None
+    scale = call.query.shape[-1] ** -0.5 if call.scale is None else call.scale
+    return ScoreRule(MaskRule(n_heads, n_query, n_key, causal=call.is_causal, given=hidden), scale, bias)
+
+
 def _uncompiled(function: Any) -> Any:
-    """The function, which torch.compile is to leave alone. Where nothing was compiled yet, its import would take seconds."""
+    """The function, excluded from torch.compile. Before anything is compiled, importing the compiler would take seconds."""
     return torch.compiler.disable(function) if "torch._dynamo" in sys.modules else function
 
 
 def _with_heads(x: Tensor) -> Tensor:
-    """[..., head, n, d]: one head where there was no axis for them."""
+    """[..., head, n, d], with one head if there was no such axis."""
     return x if x.ndim > 2 else x[None]
 
 
 def _same_heads(key: Tensor, value: Tensor, n_heads: int, grouped: bool) -> tuple[Tensor, Tensor]:
-    """Keys and values [..., kv_head, key, d_head] of equally many heads, each for a group of query heads."""
+    """Keys and values [..., kv_head, key, d_head] with the same number of heads."""
     if key.shape[-3] == value.shape[-3]:
         return key, value
     if grouped:
@@ -264,11 +259,10 @@ def _same_heads(key: Tensor, value: Tensor, n_heads: int, grouped: bool) -> tupl
 
 
 def _unpacked(call: FusedCall, out: Tensor, before: tuple[int, ...] | None) -> tuple[FusedCall, Tensor]:
-    """A step of grouped-query attention whose heads of a group were laid below each other, as queries of one head, with its
-    heads side by side again.
+    """Undo a reshape of grouped-query attention that turns the heads of a group into queries of one head.
 
-    transformers does so for a single query with a mask. `before` is the shape of the queries before they were reshaped, if
-    that was the last that happened to them.
+    transformers does this for a single query with a mask. `before` is the shape of the queries before the reshape, if that
+    was the last operation on them.
     """
     q, k, mask = call.query, call.key, call.attn_mask
     if q.ndim != 4 or k.ndim != 4 or q.shape[2] == 1 or q.shape[1] != k.shape[1]:
@@ -287,7 +281,7 @@ def _equal(a: Tensor, b: Tensor) -> bool:
 
 
 def _with_fused(func: Any, fused: Callable[..., Tensor]) -> Callable[..., Any]:
-    """torch's own function where one of the names that it looks up means another: nothing of torch.nn.functional changes."""
+    """A copy of torch's function that calls `fused`; torch.nn.functional does not change."""
     names = vars(F) | {"scaled_dot_product_attention": fused}
     own = FunctionType(func.__code__, names, func.__name__, func.__defaults__, func.__closure__)
     own.__kwdefaults__ = func.__kwdefaults__
@@ -295,7 +289,7 @@ def _with_fused(func: Any, fused: Callable[..., Tensor]) -> Callable[..., Any]:
 
 
 def _nothing_seen(module: nn.Module, recorder: _Recorder) -> str:
-    """The reason for an empty result, and the cure."""
+    """Why there are no records, and the remedy."""
     kind = type(module).__name__
     if not recorder.paths.entered:
         return f"Nothing was recorded: this {kind} did not run in this thread while the capture was open. Call it inside the with block."
@@ -317,7 +311,7 @@ def _listed(names: set[str]) -> str:
 
 
 def _cure(module: nn.Module) -> str:
-    """How to make this module call the fused function; for models of transformers, by their config and class."""
+    """How to make this module call the fused function; for transformers models, by their config and class."""
     for part in module.modules():
         chosen = getattr(getattr(part, "config", None), "_attn_implementation", None)
         if isinstance(chosen, str):

@@ -29,8 +29,8 @@ from ..model.positions import position_ids
 from ..model.rules import DistanceBias, ScoreRule, row_blocks
 from ..model.transformer import Stack
 from ..plan.chunks import chunked_run_bytes
+from .activations import PLACES
 from .forward_pass import Pass
-from .moments import PLACES
 from .prompt import model_inputs
 from .recorder import MEASURED, LastResidual, Recorder, last_rows
 

@@ -1,8 +1,8 @@
-"""recording(): what a model of transformers gives its attention functions, seen through transformers.AttentionInterface.
+"""recording(): observe the attention functions of a transformers model, through transformers.AttentionInterface.
 
-A context says which model is watched. While it is open, and in its thread alone, that model's config names an attention function
-and a mask function of ours. They call the functions that the model would have called, and look at what went in and came out. So
-a pass gives the numbers that it gives without us, and other threads, other models and the registry stay as they are.
+While a recording is open, and only in its thread, the configs of the model name an attention function and a mask function of
+this module. They call the functions that the model would have called, and pass arguments and results on to callbacks. The
+numbers of a pass do not change, and other threads and other models are not affected.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from torch import Tensor, nn
 
 NAME = "headlight"  # in transformers' registries, while a recording is open
 PLAIN = (None, "eager", "sdpa")
-# Kernels whose masks are no tensors, or whose cache is paged: the model's own eager function is run in their place.
+# Kernels whose masks are not tensors, or whose cache is paged. The model's own eager function runs instead.
 OPAQUE = ("flash", "flex", "paged", "kernels", "/")
 
 
 @dataclass(frozen=True, eq=False)
-class MadeMask:
-    """The origin of a mask: transformers' mask function, a 2D mask of padding, and the places of the first query and key."""
+class CapturedMask:
+    """How a mask was made: transformers' mask function, a 2D padding mask, and the positions of the first query and key."""
 
     function: Callable[..., Any] | None
     padding: Tensor | None  # [batch, key], True or 1 for a real token
@@ -45,78 +45,74 @@ class AttentionCall:
     query: Tensor
     key: Tensor
     value: Tensor
-    mask: Tensor | None  # bool, or numbers that are added
-    is_causal: bool  # where no mask says so
+    mask: Tensor | None  # boolean, or added to the scores
+    is_causal: bool  # without a mask
     scale: float
     softcap: float | None
     sinks: Tensor | None  # [head]
     bias: Tensor | None
     dropout: float
-    masks: tuple[MadeMask, ...]  # those made lately in this recording
+    masks: tuple[CapturedMask, ...]  # the latest of this recording
 
 
-See = Callable[
-    [AttentionCall], Tensor | None
-]  # z [batch, head, query, d_v] that is to be used, or None: the model's own
-After = Callable[[AttentionCall, Tensor], Tensor | None]  # the same, told the model's own z
+# Both return the z [batch, head, query, d_v] to use instead, or None for the model's own, which AfterCallback receives.
+BeforeCallback = Callable[[AttentionCall], Tensor | None]
+AfterCallback = Callable[[AttentionCall, Tensor], Tensor | None]
 
 
 @dataclass(eq=False)
 class Recording:
-    """A recording that is open: which modules are watched, and who is told."""
+    """An open recording: the observed modules, the callbacks, and the latest masks."""
 
     names: Mapping[nn.Module, str]  # module paths
-    before: See
-    after: After
-    masks: list[MadeMask] = field(default_factory=list)
+    before: BeforeCallback
+    after: AfterCallback
+    masks: list[CapturedMask] = field(default_factory=list)
 
 
-MASKS = 16  # kept of those made last: a pass makes one for each kind of layer
+MAX_MASKS = 16  # latest masks kept: a pass makes one for each kind of layer
 _open: ContextVar[Recording | None] = ContextVar("recording", default=None)
 _lock = threading.Lock()
-_watched: dict[int, tuple[Any, int]] = {}  # id of a config -> config, recordings that are open on it
-_recordings = 0  # open in all threads
+_watched: dict[int, tuple[Any, int]] = {}  # id of a config -> config, number of its open recordings
+_recordings = 0  # open ones, in all threads
 
 
 @contextmanager
-def recording(model: nn.Module, before: See, after: After) -> Iterator[Recording]:
-    """Watch every attention that `model` runs in this context: `before` and `after` each call of an attention function.
+def recording(model: nn.Module, before: BeforeCallback, after: AfterCallback) -> Iterator[Recording]:
+    """Call `before` and `after` around each attention function that `model` calls in this context.
 
-    The model's configs and transformers' registries are as before when it ends, however it ends.
+    The model's configs and transformers' registries are restored at the end, also after an exception.
     """
     names = {module: name for name, module in model.named_modules(remove_duplicate=True)}
-    one, configs = Recording(names, before, after), configs_of(model)
+    opened, configs = Recording(names, before, after), configs_of(model)
     _register(configs)
-    token = _open.set(one)
+    token = _open.set(opened)
     try:
-        yield one
+        yield opened
     finally:
         _open.reset(token)
         _release(configs)
 
 
 def configs_of(model: nn.Module) -> list[Any]:
-    """Every config that a submodule may read its attention implementation from, once each."""
-    found: dict[int, Any] = {}
-    waiting = [config for part in model.modules() if (config := getattr(part, "config", None)) is not None]
-    while waiting:
-        config = waiting.pop()
-        if id(config) in found or not hasattr(config, "_attn_implementation_internal"):
-            continue
-        found[id(config)] = config
-        waiting += [
-            one for name in getattr(config, "sub_configs", ()) if (one := getattr(config, name, None)) is not None
-        ]
-    return list(found.values())
+    """Every config from which a submodule may read its attention implementation, without duplicates."""
+    configs: dict[int, Any] = {}
+    queue = [getattr(module, "config", None) for module in model.modules()]
+    while queue:
+        config = queue.pop()
+        if id(config) not in configs and hasattr(config, "_attn_implementation_internal"):
+            configs[id(config)] = config
+            queue += [getattr(config, name, None) for name in getattr(config, "sub_configs", ())]
+    return list(configs.values())
 
 
 def implementation_of(config: Any) -> str | None:
-    """The attention implementation that a model was loaded with, recorded or not."""
+    """The attention implementation that a model was loaded with, also during a recording."""
     return getattr(config, "_attn_implementation_internal", None)
 
 
 def is_opaque(implementation: str | None) -> bool:
-    """Whether its own kernel cannot be looked into, so that eager attention is run in its place."""
+    """True if its kernel cannot be observed, so that eager attention runs instead."""
     return implementation not in PLAIN and any(word in str(implementation) for word in OPAQUE)
 
 
@@ -155,7 +151,7 @@ def _release(configs: list[Any]) -> None:
 
 @cache
 def _renamed(kind: type) -> type:
-    """A config class whose attention implementation is ours where a recording is open, and its own in any other context."""
+    """A config class whose attention implementation is this module's while a recording is open in the context."""
 
     def implementation(config: Any) -> str | None:
         return implementation_of(config) if _open.get() is None else NAME
@@ -171,47 +167,45 @@ def _renamed(kind: type) -> type:
 
 
 def mask(*args: Any, **kwargs: Any) -> Any:
-    """Mask function of the registry: the model's own one, with a note of what the mask is made from."""
+    """Mask function of the registry: the model's own, whose arguments are recorded."""
     from transformers import AttentionMaskInterface
 
     own = implementation_of(kwargs.get("config")) or "eager"
     own = "eager" if is_opaque(own) else own
-    if (
-        own not in AttentionMaskInterface._global_mapping
-    ):  # transformers makes none for an attention that has no mask function
+    if own not in AttentionMaskInterface._global_mapping:  # transformers makes no mask for such an attention
         return kwargs.get("attention_mask")
     made = AttentionMaskInterface._global_mapping[own](*args, **kwargs)
-    one = _open.get()
-    if one is not None and isinstance(made, Tensor):
+    recorded = _open.get()
+    if recorded is not None and isinstance(made, Tensor):
         sizes = {name: int(kwargs.get(name, 0)) for name in ("q_offset", "kv_offset", "q_length", "kv_length")}
-        one.masks.append(MadeMask(kwargs.get("mask_function"), kwargs.get("attention_mask"), **sizes))
-        del one.masks[:-MASKS]
+        recorded.masks.append(CapturedMask(kwargs.get("mask_function"), kwargs.get("attention_mask"), **sizes))
+        del recorded.masks[:-MAX_MASKS]
     return made
 
 
 def attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any = None, **kwargs: Any
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention function of the registry: the model's own one, seen by the recording that is open."""
-    own, one = own_function(module), _open.get()
-    if one is None or module not in one.names:
+    """Attention function of the registry: the model's own, observed by the open recording."""
+    own, recorded = own_function(module), _open.get()
+    if recorded is None or module not in recorded.names:
         return own(module, query, key, value, attention_mask, **kwargs)
-    call = seen_call(module, (query, key, value, attention_mask), kwargs, tuple(one.masks))
-    instead = one.before(call)
+    call = captured_call(module, (query, key, value, attention_mask), kwargs, tuple(recorded.masks))
+    instead = recorded.before(call)
     if instead is not None:
         return instead.transpose(1, 2).contiguous(), None
     out, weights = own(module, query, key, value, attention_mask, **kwargs)
-    instead = one.after(call, out.transpose(1, 2))
+    instead = recorded.after(call, out.transpose(1, 2))
     return (out, weights) if instead is None else (instead.transpose(1, 2).contiguous(), None)
 
 
-def seen_call(
+def captured_call(
     module: nn.Module,
     given: tuple[Tensor, Tensor, Tensor, Any],
     kwargs: Mapping[str, Any],
-    masks: tuple[MadeMask, ...],
+    masks: tuple[CapturedMask, ...],
 ) -> AttentionCall:
-    """The arguments of an attention function by our names for them, as scaled_dot_product_attention and eager code read them."""
+    """The arguments of an attention function, with the defaults of scaled_dot_product_attention or of eager code."""
     query, key, value, attention_mask = given
     scale, causal = kwargs.get("scaling"), kwargs.get("is_causal")
     causal = getattr(module, "is_causal", True) if causal is None else causal
@@ -223,7 +217,7 @@ def seen_call(
         key,
         value,
         attention_mask if isinstance(attention_mask, Tensor) else None,
-        # Eager code has no other mask than the one that it is given.
+        # Eager code applies no mask but the given one.
         bool(causal) and attention_mask is None and query.shape[2] > 1 and not is_eager,
         query.shape[-1] ** -0.5 if scale is None else float(scale),
         kwargs.get("softcap"),
@@ -241,7 +235,7 @@ def own_name(module: nn.Module) -> str | None:
 
 def own_function(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
     """The attention function that this module calls when it is not recorded."""
-    # The file of the class; not its forward's globals, which a decorator may have replaced by its own.
+    # The module that defines the class; a decorator may have replaced the globals of its forward().
     names = vars(sys.modules[type(module).__module__])
     name = own_name(module)
     if name in (None, "eager") or is_opaque(name):
@@ -255,15 +249,15 @@ def own_function(module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None
 def eager(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any = None, **kwargs: Any
 ) -> tuple[Tensor, Tensor | None]:
-    """The textbook's steps, for an attention whose file has no eager function of the usual name."""
-    call = seen_call(module, (query, key, value, attention_mask), kwargs, ())
+    """Eager attention, for a class whose file has no eager_attention_forward()."""
+    call = captured_call(module, (query, key, value, attention_mask), kwargs, ())
     k, v = (x.repeat_interleave(query.shape[1] // x.shape[1], dim=1) for x in (key, value))
     scores = query @ k.mT * call.scale
     scores = scores if call.softcap is None else torch.tanh(scores / call.softcap) * call.softcap
     scores = scores if call.bias is None else scores + call.bias
     if call.mask is not None:
-        hidden = call.mask.dtype == torch.bool
-        scores = scores.masked_fill(~call.mask, torch.finfo(scores.dtype).min) if hidden else scores + call.mask
+        is_bool = call.mask.dtype == torch.bool
+        scores = scores.masked_fill(~call.mask, torch.finfo(scores.dtype).min) if is_bool else scores + call.mask
     if call.sinks is not None:
         columns = call.sinks[:, None, None].expand(len(scores), -1, scores.shape[2], 1).to(scores.dtype)
         scores = torch.cat([scores, columns], dim=-1)

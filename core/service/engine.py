@@ -24,7 +24,7 @@ from ..model.text import Tokens
 from ..run.batched_trace import trace_together
 from ..run.prompt import chat_sources, said_by_user
 from ..run.request import Progress, Request, RunEnded, Stage
-from ..run.trace import Trace, trace, trace_tokens
+from ..trace import Trace, as_trace, trace, trace_tokens
 from ..write.continuation import with_continuation
 from .turns import ASIDE, QUESTION, TYPED, Askers, Places, Task, Turns, Usage, current_askers
 from .waiting import CANCELLED, Waiting
@@ -610,7 +610,7 @@ def run_together(loaded: Loaded, jobs: Sequence[Job]) -> list[Trace | RunCancell
     ]
     try:
         with hooked(loaded.model, dict.fromkeys(ends, ReadHook(count_layer))):
-            found = trace_together(loaded, texts)
+            found = [as_trace(run) for run in trace_together(loaded, texts)]
     finally:
         going.clear()
     return [RunCancelled(CANCELLED) if job.cancelled.is_set() else its for job, its in zip(jobs, found, strict=True)]

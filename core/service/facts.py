@@ -8,7 +8,7 @@ import torch
 
 from ..model.config import ModelConfig
 from ..run.prompt import HIDE_TYPED, Prompt, notices
-from ..run.trace import Trace
+from ..trace import Trace
 from .answers import Facts, RecordFacts, Side, Site, SiteId
 from .maps.compute import array
 
@@ -36,7 +36,7 @@ def facts_of(run: Trace, key: str) -> Facts:
     return replace(
         found,
         steps=run.steps,
-        residual_norms={name: array(norms) for name, norms in run.resid.items()},
+        residual_norms={name: array(norms) for name, norms in run.residual_norms.items()},
         non_finite=run.non_finite,
         seconds=run.seconds,
         held_bytes=run.nbytes,

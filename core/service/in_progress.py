@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..run.request import Request
-from ..run.trace import Trace
+from ..trace import Trace
 from .answers import Facts
 from .arrival import arrival
 from .facts import facts_of

@@ -21,8 +21,8 @@ from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison, answer_change, compare
 from ..read.swaps import Swap
 from ..run.classes import Classes
+from ..run.predictions import Predictions
 from ..run.request import Progress
-from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
 from ..sweep.pairs import Pair
 from ..sweep.part import Component
@@ -139,7 +139,7 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
                 raise Refused(f"This run adds no table of positions in its {stack}.")
             return await self._work(partial(small, table, most))
         outside = {"embed": f"{stack}.embed.hook_embed", "final": f"{stack}.hook_final"}
-        norms = run.resid.get(outside.get(what, f"{stack}.blocks.{layer}.hook_{what}"))
+        norms = run.residual_norms.get(outside.get(what, f"{stack}.blocks.{layer}.hook_{what}"))
         if norms is None:
             raise Refused(f"This run has no {what} in layer {layer} of its {stack}.")
         return Values(array(norms[None, : 4 * most]), 1, len(norms))
@@ -169,7 +169,7 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:
         try:
-            return array(await self._again(key, lambda run: run.value(point, positions)))
+            return array(await self._again(key, lambda run: run.activation(point, positions)))
         except KeyError as error:
             raise Refused(f"This run has no such numbers: {error.args[0]}.") from None
 
@@ -177,10 +177,10 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
         return await self._again(key, lambda run: run.logit_lens(k, positions))
 
     async def contributions(self, key: str, position: int | None = None, token: int | None = None) -> Contributions:
-        return await self._again(key, lambda run: run.contributions(position, token))
+        return await self._again(key, lambda run: run.logit_attribution(position, token))
 
     async def ablate_each(self, key: str, position: int | None = None, token: int | None = None) -> HeadEffects:
-        return await self._again(key, lambda run: run.ablate_each(position, token))
+        return await self._again(key, lambda run: run.ablate_heads(position, token))
 
     def sweep(self, key: str, asked: SweepRequest) -> AsyncGenerator[SweepPart]:
         return self._sweeps.parts(key, asked)

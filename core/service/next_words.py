@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..errors import TextError
 from ..model.text import from_ids, tokenize
 from ..read.conditional_loss import given, probabilities
-from ..run.trace import Trace
+from ..trace import Trace
 from .answers import NextWord
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from ..errors import Refused
 from ..read.head_roles import opening_of
 from ..run.attention import Receipt
-from ..run.brought import WeightsTrace, not_drawn
+from ..run.from_attentions import AttentionsRecord, not_drawn
 from ..run.notebook_picture import still
 from ..run.recorder import Held
-from ..run.trace import Trace
+from ..trace import Trace
 from .answers import Facts, SiteId
 from .facts import facts_of
 from .maps.answers import HeadDone, MapTransform, Thumbnails, WholeRun
@@ -63,7 +63,7 @@ def one_run(run: Trace, key: str, most: int) -> OneRun:
     whole = whole_of(run, facts.sites, looks=facts.non_finite is None)
     # Values that a long run does not hold would take another pass for each of its records.
     if not all(isinstance(record.values, Held) for record in run.attention):
-        alone = [record.receipt() for record in run.attention] if isinstance(run, WeightsTrace) else []
+        alone = [record.receipt() for record in run.attention] if isinstance(run, AttentionsRecord) else []
         return OneRun(facts, whole, begin, receipts=alone, still=partial(_still, run))
     norms: dict[SiteId, np.ndarray] = {
         site.id: np.stack([array(run.attention[i].value_norms()) for i in site.records]).astype(np.float32)

@@ -10,12 +10,12 @@ import numpy as np
 from ..errors import InterventionError, TextError
 from ..model.config import ModelConfig
 from ..run.predictions import labels_of
-from ..run.trace import Trace, trace
 from ..sweep.leads import logit_diff_between, logit_diff_in
 from ..sweep.pairs import Pair, checked, pair_tokens
 from ..sweep.part import Component
 from ..sweep.parts import patching_of
 from ..sweep.sides import counterfactual_of
+from ..trace import Trace, trace
 from .answers import PairChanges, PairRows, PartRows
 from .parts import PartRuns
 

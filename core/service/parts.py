@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from ..run.predictions import allowed_scores, following, labels_of
-from ..run.trace import Trace
 from ..sweep.estimates import AttributionEstimates, attribution_patching, run_order
 from ..sweep.leads import logit_diff_between
 from ..sweep.part import Component
 from ..sweep.parts import Patching, PatchResults, check_changed, patching_of
 from ..sweep.sides import counterfactual_of, first_difference
 from ..sweep.sweeps import final_token_input
+from ..trace import Trace
 from .answers import AskedParts, PartEstimates, PartRows
 
 WATCHED = 6  # words
@@ -71,7 +71,7 @@ def tokens_of(run: Trace, other: Trace | None, found: AttributionEstimates) -> t
 
 def log_p_of(run: Trace, position: int, watched: Sequence[int]) -> np.ndarray:
     """float32 [watched]: log p of these tokens after a position."""
-    logits = run.value("head.hook_logits", [position]).float()
+    logits = run.activation("head.hook_logits", [position]).float()
     scores = allowed_scores(logits, following(run.loaded, final_token_input(run), [position]))
     return torch.log_softmax(scores, -1)[0, list(watched)].cpu().numpy()
 

@@ -10,7 +10,6 @@ import torch
 
 from ..errors import InterventionError, TextError
 from ..read.attribution import head_pushes
-from ..run.trace import Trace
 from ..sweep.evidence import Evidence
 from ..sweep.leads import logit_diff_between
 from ..sweep.part import Component
@@ -18,6 +17,7 @@ from ..sweep.parts import patch_components
 from ..sweep.paths import PathEdge, begin_paths
 from ..sweep.sides import To
 from ..sweep.sweeps import final_token_input
+from ..trace import Trace
 from .answers import AskedParts, AskedPaths, HeadNotes, PartEstimates, PartTests
 
 

@@ -16,8 +16,8 @@ from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison
 from ..read.swaps import Swap
 from ..run.classes import Classes
+from ..run.predictions import Predictions
 from ..run.request import Progress, Request
-from ..run.trace import Predictions
 from ..sweep.ablations import HeadEffects
 from ..sweep.pairs import Pair
 from ..sweep.part import Component

@@ -16,12 +16,12 @@ import torch
 
 from ..errors import Refused
 from ..read.swaps import Swap, swaps
-from ..run.trace import Trace
 from ..sweep.ablations import RowAnswers, Rows, together
 from ..sweep.pairs import Pair
 from ..sweep.part import Component
 from ..sweep.paths import PathEdge
 from ..sweep.sweeps import AblateHeads, PatchHeads, Sweeping, SweepRequest, begin_edges, begin_heads, begin_patches
+from ..trace import Trace
 from .answer_cache import AnswerCache
 from .answers import (
     AskedParts,

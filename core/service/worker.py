@@ -18,7 +18,7 @@ from ..run.attention import AttentionRecord
 from ..run.predictions import Predictions
 from ..run.recorder import Held
 from ..run.request import Request
-from ..run.trace import Trace
+from ..trace import Trace
 from .answer_cache import AnswerCache
 from .answers import Site, SiteId
 from .arrival import arrival, only_arrival

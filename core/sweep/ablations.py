@@ -381,7 +381,7 @@ def ablate_each(
     watch: Callable[[int, int], object],
 ) -> HeadEffects:
     """The effect of every head on the prediction after `position` in a pass over one text, or for None on the text's class or vector: see
-    Trace.ablate_each."""
+    Trace.ablate_heads()."""
     heads = heads_of(forward)
     rows = rows_of(forward, with_ablations(heads, "zero", forward.prompt), position, token)
     before, after = rows.before(), all_rows(rows, watch)

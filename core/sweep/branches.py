@@ -75,7 +75,9 @@ class SharedForward:
         edited = any(point.startswith(prefixes) and "attn.hook_" not in point for point in self.forward.edits)
         if position is None or block.parallel or edited:
             return stack.run_layer(at, x, inputs)
-        return block.mlp_sublayer(block.attention_sublayers(x, stack.layer_inputs(at, inputs))[:, position : position + 1])
+        return block.mlp_sublayer(
+            block.attention_sublayers(x, stack.layer_inputs(at, inputs))[:, position : position + 1]
+        )
 
 
 def shared_forward_of(forward: Pass, watchers: Mapping[str, Hook]) -> SharedForward:

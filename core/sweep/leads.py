@@ -120,7 +120,7 @@ def _top_two(run: Trace, position: int | None) -> tuple[int, ...]:
 def logit_diff_in(run: Trace, lead: LogitDiff) -> float:
     """The value of the same logit difference in another run."""
     at = lead.position
-    logits = run.class_logits() if at is None else run.value("head.hook_logits", [at])[0].float()
+    logits = run.class_logits() if at is None else run.activation("head.hook_logits", [at])[0].float()
     return float(logits[lead.answer] - logits[lead.alternative])
 
 

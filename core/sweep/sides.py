@@ -13,11 +13,9 @@ from .. import memory
 from ..errors import InterventionError, TextError
 from ..model.hooks import hook_points
 from ..model.text import Tokens
-from ..run.brought import NoLoaded
 from ..run.forward_pass import Pass
 from ..run.predictions import checked_positions, head_of
 from ..run.trace import Trace
-from ..run.wrapped import Wrapped, cannot
 from .growing import SharedPrefix, can_grow, held_bytes, prefix_activations, shared_prefix_of
 from .sweeps import check_lengths, check_same_model, final_token_input
 
@@ -106,10 +104,7 @@ def _prefix_of(
 
 def _check_patchable(run: Trace, other: Trace | None, to: To, position: int | None) -> None:
     """Raise Refused in its kinds unless components of the run can be replaced as requested."""
-    if isinstance(run.loaded, Wrapped):
-        cannot("what passes between its layers, which parts are taken from,")
-    if isinstance(run.loaded, NoLoaded):
-        run.loaded.cannot("what its parts give, which runs the model,")
+    run.require_model("what its parts give, which runs the model,")
     if to not in ("other", "zero", "mean"):
         raise InterventionError(f"A part is set to what it gives in the other run, to zero or to its mean, not {to!r}.")
     if to == "other" and other is None:

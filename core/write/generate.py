@@ -25,7 +25,7 @@ from ..model.config import ModelConfig
 from ..model.next_tokens import allowed_only
 from ..model.text import Tokens, from_ids
 from ..plan import kv_cache, run_bytes
-from ..run.brought import NoLoaded
+from ..run.foreign import ForeignModel
 from ..run.prompt import (
     Keep,
     Prompt,
@@ -37,7 +37,6 @@ from ..run.prompt import (
     target_tokens,
     without_ends,
 )
-from ..run.wrapped import Wrapped, cannot
 
 Texts = str | Sequence[str] | None
 Ids = Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | Tensor | np.ndarray | None
@@ -462,10 +461,8 @@ def begin(loaded: Loaded, request: WritingRequest, n_beams: int = 1) -> tuple[fr
 
 def check_writes(loaded: Loaded) -> None:
     """Raise GenerationError for a model that cannot generate, and Refused for a wrapped one, which generates by its own method."""
-    if isinstance(loaded, Wrapped):
-        cannot("writing token by token (model.generate(…) writes, and wrapped.recording() around it records)")
-    if isinstance(loaded, NoLoaded):
-        loaded.cannot("writing, which runs the model,")
+    if isinstance(loaded, ForeignModel):
+        loaded.refuse("writing token by token")
     if not loaded.config.causal:
         raise GenerationError(
             f"{loaded.spec.title} reads both ways and does not write: its config.json says is_causal: false, so that each "

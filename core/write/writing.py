@@ -26,7 +26,7 @@ from ..run.attention import AttentionRecord
 from ..run.forward_pass import prepare
 from ..run.predictions import head_of
 from ..run.prompt import Prompt, source_tokens, target_tokens
-from ..run.trace import Trace
+from ..trace import Trace
 from .generate import Draft, Sampling, admit_writing, candidates, check_free, check_writes, opened, pick
 
 LISTED = 256  # most likely next tokens in a reading

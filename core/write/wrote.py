@@ -16,7 +16,7 @@ from ..read.directions import asked, has_looks
 from ..read.looks import Looked, each_look
 from ..run.predictions import head_of
 from ..run.prompt import Prompt
-from ..run.trace import trace_tokens
+from ..trace import trace_tokens
 from .writing import DETAILED, LOGIT_BYTES, check_writes, layer_streams, whole_path
 
 HEADS = 6  # of each token: the heads that add most to its logit

@@ -11,8 +11,8 @@ import torch
 import core
 from app.attention import picture
 from app.session import service as session_service
-from core.run.trace import Trace
 from core.service import Calls, Facts, LocalService
+from core.trace import Trace
 
 T = TypeVar("T")
 _numbers, _calls = count(), Calls(cast(Any, None))

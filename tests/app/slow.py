@@ -22,8 +22,8 @@ from core import checkpoints  # noqa: E402
 from core.checkpoints import Loaded, ModelSpec  # noqa: E402
 from core.run import chunks  # noqa: E402
 from core.run.forward_pass import Pass  # noqa: E402
-from core.run.trace import Trace  # noqa: E402
 from core.service import LocalService, engine  # noqa: E402
+from core.trace import Trace  # noqa: E402
 
 SIZE = 90_000_000  # bytes that a distant model pretends to have
 FAR = tuple(ModelSpec(id=name.lower(), title=name, source="built", location="") for name in ("Distant", "Remote"))

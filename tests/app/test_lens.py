@@ -13,8 +13,8 @@ import core
 from app.attention import words as attention_words
 from app.session import words
 from core.read import aggregate
-from core.run.trace import Trace
 from core.service import word_groups
+from core.trace import Trace
 from tests.app import models
 from tests.app.browsing import Screen, eventually
 from tests.app.plain import Plain, opened

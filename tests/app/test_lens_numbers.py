@@ -20,9 +20,9 @@ from core.errors import Refused
 from core.model.rules import REASONS
 from core.read import aggregate, measures
 from core.run.request import Request
-from core.run.trace import Trace
 from core.service import HIDDEN, MapTransform, word_groups
 from core.service.maps import compute
+from core.trace import Trace
 from tests.app.served import ask as answered
 from tests.app.served import drawn, local, serve
 

@@ -211,7 +211,7 @@ def test_where_the_screens_are_not_installed_it_says_so(run: core.Trace, monkeyp
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name="app.notebook")
 
-    monkeypatch.setattr("core.run.trace.import_module", missing)
+    monkeypatch.setattr(sys.modules["core.trace"], "import_module", missing)  # core.trace itself is the function
     with pytest.raises(core.Refused, match="no screens to show"):
         run.show()
 

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 import core
 from core.read import head_roles as heads
 from core.read import measures, sinks
-from core.run.trace import Trace
+from core.trace import Trace
 from tests.app import models
 from tests.app.browsing import box_of
 from tests.app.plain import Plain

@@ -18,9 +18,9 @@ from core.edits import EditMask
 from core.model.rules import REASONS
 from core.read import measures
 from core.run.attention import AttentionRecord
-from core.run.trace import Trace
 from core.service import MapTransform
 from core.service.maps.compute import reasons
+from core.trace import Trace
 from tests.app.served import ask, drawn, serve
 
 SMALL: dict[str, Any] = {

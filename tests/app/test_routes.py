@@ -37,9 +37,9 @@ from core.errors import Busy, Refused
 from core.read.sinks import Sink
 from core.run.attention import AttentionRecord
 from core.run.request import Request
-from core.run.trace import Trace
 from core.service import AnswerCache, HeadAdditions, LocalService
 from core.service.engine import Engine
+from core.trace import Trace
 from core.version import __version__
 from tests.app.served import ask as answered
 from tests.app.served import local, serve

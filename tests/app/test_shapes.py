@@ -409,7 +409,7 @@ def test_a_thumbnail_is_small_and_of_what_there_is(run: core.Trace):
     q = thumbnail(run, "encoder", 0, "attn", "q", 4)
     assert q["all_rows"] == len(run.source) and max(q["rows"], q["columns"]) <= MOST
     assert thumbnail(run, "encoder", 2, "", "resid_mid", 0)["values"] == pytest.approx(
-        run.resid["encoder.blocks.2.hook_resid_mid"].tolist(), abs=1e-4
+        run.residual_norms["encoder.blocks.2.hook_resid_mid"].tolist(), abs=1e-4
     )
     with pytest.raises(Refused):
         thumbnail(run, "decoder", 0, "attn", "weights", 0)

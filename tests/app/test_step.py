@@ -85,7 +85,7 @@ def test_a_walk_travels_as_core_has_it_and_is_small() -> None:
 @pytest.mark.parametrize(("model", "text", "stack"), [("minilm", ANIMAL, "encoder"), ("translator", GERMAN, "encoder")])
 def test_the_result_is_what_leaves_the_last_layer_whichever_is_looked_at(model: str, text: str, stack: str) -> None:
     run = run_of(model, text)
-    final = run.value(f"{stack}.hook_final").numpy()
+    final = run.activation(f"{stack}.hook_final").numpy()
     query = len(final) - 2
     for layer in range({str(name): n for name, n in run.config.stacks}[stack]):
         header, body = message_of(model, text, stack, layer, query)

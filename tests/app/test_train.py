@@ -30,9 +30,9 @@ from core.checkpoints import load
 from core.learn import saved_runs, watched_training
 from core.learn.tasks import problems
 from core.learn.watched_training import Frame, Point, Spec
-from core.run.trace import trace
 from core.service import FrameFacts, LookFacts, News
 from core.service.training.trainer import DIED
+from core.trace import trace
 from tests.app.axe import faults
 from tests.app.browsing import idle
 from tests.app.plain import AnotherPlain

@@ -27,10 +27,10 @@ from app.shell import routes
 from app.transport import messages as transport_messages
 from core.errors import RunCancelled
 from core.run.request import Request
-from core.run.trace import Trace
 from core.service import THUMBNAIL, LocalService
 from core.service.facts import facts_of
 from core.service.in_progress import MOST_RUNS, RunInProgress, RunsInProgress
+from core.trace import Trace
 from tests.app.served import ask, drawn
 from tests.app.test_pack import SMALL
 

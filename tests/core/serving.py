@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 import core
-from core.run.trace import Trace
 from core.service import LocalService
+from core.trace import Trace
 from tests.core.conftest import make_loaded
 from tests.core.test_engine import word_tokenizer
 

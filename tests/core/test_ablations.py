@@ -35,7 +35,7 @@ def test_a_batch_of_silenced_heads_is_what_each_alone_gives(
     edits: Any = (core.Temperature(0.7), Custom(f"{stack}.blocks.1.attn.hook_pattern", lambda p: p.flip(-1)))
     run = core.trace_tokens(loaded, sources, targets, edits).text(1)
     told: list[tuple[int, int]] = []
-    found = run.ablate_each(watch=lambda done, of: told.append((done, of)))
+    found = run.ablate_heads(watch=lambda done, of: told.append((done, of)))
     n = len(run.attention) * 4
     assert len(found.heads) == n and told[-1] == (n, n) and len(told) == (1 if batch_bytes > 1 else n)
     tokens = run.source if run.target is None else run.target
@@ -51,7 +51,7 @@ def test_a_batch_of_silenced_heads_is_what_each_alone_gives(
             assert effect.logit is effect.kl is None
             continue
         assert found.token is not None and found.logit is not None and found.probability is not None
-        before, after = (r.value("head.hook_logits", real[-1:])[0] for r in (run, single))
+        before, after = (r.activation("head.hook_logits", real[-1:])[0] for r in (run, single))
         assert found.token == int(before.argmax()) and found.logit == pytest.approx(before.max().item(), abs=1e-4)
         assert effect.logit == pytest.approx((after - before)[found.token].item(), abs=1e-4)
         change = after.softmax(-1) - before.softmax(-1)
@@ -63,13 +63,13 @@ def test_a_batch_of_silenced_heads_is_what_each_alone_gives(
 
 def test_an_encoder_that_predicts_can_be_asked_about_a_word(tiny: Tiny) -> None:
     run = core.trace(tiny(n_encoder_layers=2, head="mlm"), ids=IDS)
-    found = run.ablate_each(position=3, token=7)
+    found = run.ablate_heads(position=3, token=7)
     assert (found.position, found.token) == (3, 7)
     assert all(effect.kl is not None and effect.kl >= -1e-6 and effect.distance is None for effect in found.heads)
     with pytest.raises(TextError, match="no head"):
-        core.trace(tiny(n_encoder_layers=1, head="none"), ids=IDS).ablate_each(position=3)
+        core.trace(tiny(n_encoder_layers=1, head="none"), ids=IDS).ablate_heads(position=3)
     with pytest.raises(TextError, match="0 to 60"):
-        run.ablate_each(token=99)
+        run.ablate_heads(token=99)
 
 
 def test_silencing_can_be_ended_and_refused(tiny: Tiny, monkeypatch: Any) -> None:
@@ -80,16 +80,16 @@ def test_silencing_can_be_ended_and_refused(tiny: Tiny, monkeypatch: Any) -> Non
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run.ablate_each(watch=enough)
+        run.ablate_heads(watch=enough)
     with monkeypatch.context() as patch:
         patch.setattr(memory, "SMALL", 0)
         patch.setattr(memory, "free_bytes", lambda device: 10)
         with pytest.raises(TooLarge, match="Silencing a head in a run of 8 tokens would need"):
-            run.ablate_each()
+            run.ablate_heads()
     with torch.no_grad():
         loaded.model.get_parameter("decoder.norm.weight").mul_(2)
     with pytest.raises(Outdated):
-        run.ablate_each()
+        run.ablate_heads()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,7 +114,7 @@ def test_a_run_is_like_itself_and_unlike_an_edited_one(tiny: Tiny, kind: str) ->
     assert found.most_different(1)[0].moved == max(head.moved for head in found.heads)
     streams = {point.point: point for point in found.stream}
     behind = streams[f"{stack}.blocks.0.hook_resid_post"]
-    x, y = (r.value(behind.point) for r in (a, b))
+    x, y = (r.activation(behind.point) for r in (a, b))
     ratios = (y - x).norm(dim=-1) / x.norm(dim=-1)
     assert behind.largest == pytest.approx(ratios.max().item(), rel=1e-4) and behind.position == int(ratios.argmax())
     assert streams[f"{stack}.embed.hook_embed"].largest == 0 < behind.mean

@@ -33,7 +33,7 @@ def test_contributions_add_up_to_the_logit(config: dict[str, Any]) -> None:
     tokens = run.source if run.target is None else run.target
     real = [i for i, padding in enumerate(tokens.padding) if not padding]
     for position, token in ((real[-1], None), (real[0], 17)):
-        found = run.contributions(position, token)
+        found = run.logit_attribution(position, token)
         with torch.inference_mode():
             assert loaded.model.head is not None
             scores = loaded.model.head(run.last_residual(torch.tensor([position])))[1, 0]
@@ -71,7 +71,7 @@ def test_what_hooks_added_to_the_stream_is_a_part_of_its_own(tiny: Tiny, order: 
         ]
         if rng.random() < 0.5:
             edits.append(Custom("decoder.hook_final", tilted))
-        found = core.trace(loaded, ids=IDS, interventions=edits).contributions()
+        found = core.trace(loaded, ids=IDS, interventions=edits).logit_attribution()
         assert sum(part.value for part in found.parts) == pytest.approx(found.logit, abs=2e-4), chosen
 
 
@@ -79,23 +79,25 @@ def test_a_heads_part_is_what_the_logit_loses_without_it_where_nothing_follows(t
     """In the last layer of a model without norms after it and with an MLP that is silent, direct effect is total effect."""
     loaded = tiny(n_decoder_layers=1, final_norm=False)
     silent: Any = Custom("decoder.blocks.0.mlp.hook_post", torch.zeros_like)
-    found = core.trace(loaded, ids=IDS, interventions=[silent]).contributions(5, 11)
+    found = core.trace(loaded, ids=IDS, interventions=[silent]).logit_attribution(5, 11)
     for head in range(4):
-        cut = core.trace(loaded, ids=IDS, interventions=[silent, core.Ablate("decoder", 0, head)]).contributions(5, 11)
+        cut = core.trace(loaded, ids=IDS, interventions=[silent, core.Ablate("decoder", 0, head)]).logit_attribution(
+            5, 11
+        )
         (part,) = [part.value for part in found.parts if part.part == "head" and part.head == head]
         assert found.logit - cut.logit == pytest.approx(part, abs=1e-5)
 
 
 def test_what_has_no_linear_head_says_so(tiny: Tiny) -> None:
     with pytest.raises(TextError, match="not defined there"):
-        core.trace(tiny(n_encoder_layers=1, head="mlm"), ids=IDS).contributions()
+        core.trace(tiny(n_encoder_layers=1, head="mlm"), ids=IDS).logit_attribution()
     with pytest.raises(TextError, match="no head"):
-        core.trace(tiny(n_encoder_layers=1, head="none"), ids=IDS).contributions()
+        core.trace(tiny(n_encoder_layers=1, head="none"), ids=IDS).logit_attribution()
     run = core.trace(tiny(), ids=IDS)
     with pytest.raises(TextError, match="0 to 60"):
-        run.contributions(token=61)
+        run.logit_attribution(token=61)
     with pytest.raises(IndexError, match="position 8 of 8"):
-        run.contributions(8)
+        run.logit_attribution(8)
 
 
 @pytest.mark.parametrize("config", part(SAMPLE[::6]), ids=name)
@@ -109,7 +111,7 @@ def test_the_lens_ends_at_the_models_own_predictions(config: dict[str, Any]) -> 
     assert layers[-1].predictions.ids == own.ids
     assert torch.allclose(torch.tensor(layers[-1].predictions.probs), torch.tensor(own.probs), atol=1e-6)
     with torch.inference_mode():
-        x = run.value(f"{stack}.blocks.0.hook_resid_post", [3])
+        x = run.activation(f"{stack}.blocks.0.hook_resid_post", [3])
         assert loaded.model.head is not None
         by_hand = loaded.model.head(loaded.model.stacks[-1].norm(x)[None])[0].softmax(-1).topk(4)
     assert layers[1].predictions.ids[1] == tuple(by_hand.indices[0].tolist())
@@ -121,7 +123,7 @@ def test_attribution_is_of_the_weights_of_the_run(tiny: Tiny) -> None:
     run = core.trace(loaded, ids=IDS)
     with torch.no_grad():
         loaded.model.get_parameter("decoder.norm.weight").mul_(2)
-    for ask in (run.contributions, run.logit_lens, lambda: run.value("decoder.blocks.0.hook_resid_mid")):
+    for ask in (run.logit_attribution, run.logit_lens, lambda: run.activation("decoder.blocks.0.hook_resid_mid")):
         with pytest.raises(Outdated):
             ask()
 
@@ -155,12 +157,12 @@ def test_any_moments_value_is_what_passed_there(config: dict[str, Any]) -> None:
         for text, positions in ((i % 2, None), (1 - i % 2, [2, 0])):
             passed = seen[point][text if seen[point].shape[0] > 1 else 0]
             passed = passed if positions is None else passed.index_select(place, torch.tensor(positions))
-            value, finite = run.text(text).value(point, positions), passed.isfinite()
+            value, finite = run.text(text).activation(point, positions), passed.isfinite()
             assert value.shape == passed.shape, point
             assert (value[finite].float() - passed[finite].float()).abs().max() <= 2e-5, point
     for text in range(2):
         one = run.text(text)
-        logits = one.value("head.hook_logits", [1]).softmax(-1)
+        logits = one.activation("head.hook_logits", [1]).softmax(-1)
         assert torch.allclose(logits.topk(3).values[0], torch.tensor(one.predictions([1], 3).probs[0]), atol=1e-6)
 
 
@@ -168,9 +170,9 @@ def test_each_heads_result_adds_up_and_costs_nothing_unwatched(tiny: Tiny) -> No
     loaded = tiny(n_kv_heads=2)
     run = core.trace(loaded, ids=IDS)
     bias = loaded.model.get_parameter("decoder.blocks.1.attn.o.bias")
-    result = run.value("decoder.blocks.1.attn.hook_result")
+    result = run.activation("decoder.blocks.1.attn.hook_result")
     assert result.shape == (8, 4, 20)
-    assert (result.sum(1) + bias - run.value("decoder.blocks.1.attn.hook_o")).abs().max() <= 1e-5
+    assert (result.sum(1) + bias - run.activation("decoder.blocks.1.attn.hook_o")).abs().max() <= 1e-5
     assert (result.transpose(0, 1) - run.attention[1].result()).abs().max() <= 1e-5
     assert not any(step.name.endswith(("hook_result", "hook_o", "hook_attn_normed", "hook_pre")) for step in run.steps)
     with core.hooked(loaded.model, {"decoder.blocks.1.attn.hook_result": lambda x: None}):  # looking changes no bit
@@ -182,12 +184,12 @@ def test_each_heads_result_adds_up_and_costs_nothing_unwatched(tiny: Tiny) -> No
 def test_a_value_that_is_not_there_or_would_not_fit_says_so(tiny: Tiny, monkeypatch: Any) -> None:
     run = core.trace(tiny(), ids=IDS)
     with pytest.raises(KeyError, match="no such hook point"):
-        run.value("decoder.blocks.7.hook_resid_pre")
+        run.activation("decoder.blocks.7.hook_resid_pre")
     with pytest.raises(KeyError, match="a rule"):
-        run.value("decoder.blocks.0.attn.hook_rule")
+        run.activation("decoder.blocks.0.attn.hook_rule")
     with pytest.raises(IndexError, match="position 8 of 8"):
-        run.value("decoder.blocks.0.hook_resid_pre", [8])
+        run.activation("decoder.blocks.0.hook_resid_pre", [8])
     monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr(memory, "free_bytes", lambda device: 0)
     with pytest.raises(TooLarge, match="would need"):
-        run.value("decoder.blocks.0.attn.hook_result")
+        run.activation("decoder.blocks.0.attn.hook_result")

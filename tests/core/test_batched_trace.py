@@ -18,9 +18,10 @@ from core.errors import InterventionError, RunCancelled, TextError, TooLarge
 from core.model.hooks import ReadHook, hooked
 from core.model.text import from_ids
 from core.run.batched_trace import trace_together
-from core.run.trace import Trace
+from core.run.trace_record import TraceRecord
 from core.service import Waiting
 from core.service import engine as engine_module
+from core.trace import Trace
 from tests.core.conftest import make_loaded
 from tests.core.test_engine import WORDS, Gate, engine, sentences
 from tests.core.test_invariants import SAMPLE, name
@@ -29,14 +30,14 @@ from tests.thorough import part
 IDS = ([3, 1, 4, 1, 5, 9, 2, 6], [27, 1, 8], [31, 4, 15, 9, 2, 6, 5, 3, 5, 8, 9], [7])
 
 
-def check_alone(found: core.Trace, alone: core.Trace) -> None:
+def check_alone(found: TraceRecord, alone: core.Trace) -> None:
     """That a run is in everything the one of its text by itself."""
     assert found.source == alone.source and found.texts == 1
     assert found.steps == alone.steps and found.predicted_bytes == alone.predicted_bytes
     assert found.nbytes == alone.nbytes
-    assert found.resid.keys() == alone.resid.keys()
-    for point, norms in found.resid.items():
-        torch.testing.assert_close(norms, alone.resid[point], rtol=1e-4, atol=1e-4)
+    assert found.residual_norms.keys() == alone.residual_norms.keys()
+    for point, norms in found.residual_norms.items():
+        torch.testing.assert_close(norms, alone.residual_norms[point], rtol=1e-4, atol=1e-4)
     for record, expected in zip(found.attention, alone.attention, strict=True):
         assert record.name == expected.name and torch.equal(record.mask(), expected.mask())
         torch.testing.assert_close(record.pattern(), expected.pattern(), rtol=0, atol=1e-5)
@@ -80,7 +81,7 @@ def test_a_run_holds_nothing_of_the_others_and_asks_its_own_text_again() -> None
                 assert kept.untyped_storage().nbytes() == kept.nbytes
         alone = core.trace(loaded, ids=ids)
         point = "encoder.blocks.1.hook_mlp_out"
-        assert torch.equal(run.value(point), alone.value(point))
+        assert torch.equal(run.activation(point), alone.activation(point))
         assert run.predictions(k=3).ids == alone.predictions(k=3).ids
 
 
@@ -231,7 +232,7 @@ def test_a_second_pass_over_one_text_does_not_ask_who_waited_for_the_others() ->
     for job in jobs:
         job.cancelled.set()
     point = "decoder.blocks.1.hook_mlp_out"
-    assert torch.equal(run.value(point), core.trace(run.loaded, "the cat sat").value(point))
+    assert torch.equal(run.activation(point), core.trace(run.loaded, "the cat sat").activation(point))
 
 
 def test_texts_that_many_threads_ask_for_at_once_are_each_their_own() -> None:

@@ -256,10 +256,10 @@ def test_lens_contributions_and_values_are_the_same(cut: Any) -> None:
     run = core.trace(loaded, ids=IDS)
     for one, other in zip(run.logit_lens(3), whole.logit_lens(3), strict=True):
         close(torch.tensor(one.predictions.probs), torch.tensor(other.predictions.probs))
-    assert run.contributions().logit == pytest.approx(whole.contributions().logit, abs=1e-5)
+    assert run.logit_attribution().logit == pytest.approx(whole.logit_attribution().logit, abs=1e-5)
     for point in ("hook_q", "hook_k_pre", "hook_k", "hook_v", "hook_pattern", "hook_z"):
         name = f"decoder.blocks.1.attn.{point}"
-        close(run.value(name, [3, 30]), whole.value(name, [3, 30]))
+        close(run.activation(name, [3, 30]), whole.activation(name, [3, 30]))
 
 
 def test_a_watcher_may_end_it_between_chunks(cut: Any) -> None:

@@ -231,7 +231,7 @@ def test_the_answer_may_be_named_by_its_number(tmp_path: Path) -> None:
     assert found.before.probability[0, 0] == pytest.approx(chances[2], abs=1e-6)
     with pytest.raises(TextError, match=r"Class number 3 is none of .* which has 0 to 2"):
         core.sweep_heads(run, token=3)
-    effects = run.ablate_each(token=2)
+    effects = run.ablate_heads(token=2)
     assert (effects.position, effects.token, effects.string) == (None, 2, "glad")
     assert effects.probability == pytest.approx(chances[2], abs=1e-6)
     assert found.after.probability is not None
@@ -440,7 +440,7 @@ def test_padding_changes_no_class_of_two_stacks(side: Any, tmp_path: Path) -> No
 def test_a_sweep_of_two_stacks_is_of_its_class(tmp_path: Path) -> None:
     _, loaded = two_stacks("T5ForSequenceClassification", tmp_path)
     run = core.trace(loaded, ids=[*IDS, 2])
-    effects = run.ablate_each()
+    effects = run.ablate_heads()
     silent = core.trace(loaded, ids=[*IDS, 2], interventions=[core.Ablate("decoder", 0, 2)]).classes()
     best = run.classes().logits.index(max(run.classes().logits))
     mine = next(e for e in effects.heads if (e.stack, e.layer, e.site, e.head) == ("decoder", 0, "attn", 2))

@@ -451,7 +451,7 @@ def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
     assert gate.begun.wait(10) and ticket.progress == core.Progress("running", layers_done=0, layers_total=2)
     [(texts, end, start)] = shown
     assert texts == ("the cat sat",) and not end.done() and start.source.text == "the cat sat" and start.attention == ()
-    with pytest.raises(RuntimeError, match="not come to its end"):
+    with pytest.raises(RuntimeError, match="not finished yet"):
         start.last_residual(torch.tensor([0]))
     job = shared._jobs[ticket.key]
     gate.open.set()
@@ -466,7 +466,7 @@ def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
 def test_what_counts_its_layers_is_no_edit_of_a_run() -> None:
     run = engine().run(core.Request("one", ("the cat sat on a mat",)))
     assert run.forward.outside and run.forward.edited == frozenset()
-    assert "edit" not in {part.part for part in run.contributions().parts}
+    assert "edit" not in {part.part for part in run.logit_attribution().parts}
 
 
 def test_a_text_without_room_is_read_in_parts_and_says_which(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,14 +75,14 @@ def test_the_mixture_is_the_sum_that_the_weights_say(tiny: Callable[..., Loaded]
     loaded = tiny(**MIXED, norm_order="pre")
     run = core.trace(loaded, ids=IDS)
     found, mixture = routing(run), loaded.model.get_submodule("decoder.blocks.2.mlp")
-    x = run.value("decoder.blocks.2.hook_mlp_normed")
+    x = run.activation("decoder.blocks.2.hook_mlp_normed")
     with torch.inference_mode():
         each = torch.stack(
             [expert(x) for expert in mixture.get_submodule("experts").children()]
         )  # [expert, pos, d_model]
     weights = torch.from_numpy(found.weights)
     sums = sum(weights[1, :, i, None] * each[found.chosen[1, :, i], torch.arange(len(IDS))] for i in range(2))
-    torch.testing.assert_close(sums, run.value("decoder.blocks.2.hook_mlp_out"), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(sums, run.activation("decoder.blocks.2.hook_mlp_out"), atol=1e-5, rtol=1e-5)
 
 
 def test_an_edit_changes_what_later_routers_choose(tiny: Callable[..., Loaded]) -> None:

@@ -73,7 +73,7 @@ def test_openings_of_smollm2(case: tuple[Any, ...]) -> None:
     assert found.weight == pytest.approx(weight, abs=6e-4) and found.addition == pytest.approx(addition, abs=1e-3)
     looks = core.looks(of, found.query)
     assert looks[layer, head, found.key].item() == pytest.approx(addition, abs=1e-3)
-    heads = [part.value for part in of.contributions(found.query).parts if part.part == "head"]
+    heads = [part.value for part in of.logit_attribution(found.query).parts if part.part == "head"]
     assert torch.allclose(looks.sum(-1).flatten(), torch.tensor(heads), atol=1e-4)
     if kind == "writes":
         assert found.word == word

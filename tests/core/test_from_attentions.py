@@ -91,7 +91,7 @@ def test_every_form_gives_the_same_run(form: str) -> None:
     for record in run.attention:
         torch.testing.assert_close(record.pattern(), LAYER[0], rtol=0, atol=1e-7)
     assert run.source.labels == ("[CLS]", "the", "cat", "sat", "s", "[SEP]")
-    assert run.notices == ()
+    assert run.warnings == ()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -100,7 +100,7 @@ def test_half_precision_is_kept_as_it_came_and_read_as_float32(dtype: torch.dtyp
     assert run.dtype == str(dtype).removeprefix("torch.")
     assert run.attention[0].pattern().dtype == torch.float32
     torch.testing.assert_close(run.attention[0].pattern(), LAYER[0].to(dtype).float())
-    assert run.notices == (), "rounding is no fault of the rows"
+    assert run.warnings == (), "rounding is no fault of the rows"
 
 
 def test_the_run_keeps_a_copy() -> None:
@@ -283,14 +283,14 @@ def test_what_is_not_known_says_where_it_comes_from() -> None:
         run.classes,
         run.class_logits,
         run.logit_lens,
-        run.contributions,
-        run.ablate_each,
+        run.logit_attribution,
+        run.ablate_heads,
         lambda: run.positions,
-        lambda: run.head_input([0]),
+        lambda: run.final_residual([0]),
         lambda: run.last_residual(torch.tensor([0])),
-        lambda: run.value("decoder.blocks.0.attn.hook_q"),
-        lambda: run.value("decoder.blocks.0.hook_resid_pre"),
-        lambda: run.value("head.hook_logits"),
+        lambda: run.activation("decoder.blocks.0.attn.hook_q"),
+        lambda: run.activation("decoder.blocks.0.hook_resid_pre"),
+        lambda: run.activation("head.hook_logits"),
         lambda: run.config.d_model,
         lambda: run.loaded.model.blocks,
         lambda: run.forward.run({}),
@@ -312,18 +312,18 @@ def test_what_is_not_known_says_where_it_comes_from() -> None:
         assert "hl.wrap(model, tokenizer)" in said(ask) and "from_attentions" in said(ask)
     assert len(run.cannot) == 4
     with pytest.raises(KeyError, match=r"decoder\.blocks\.0\.attn"):
-        run.value("decoder.blocks.7.attn.hook_pattern")
+        run.activation("decoder.blocks.7.attn.hook_pattern")
 
 
 def test_zeros_have_a_reason_only_where_it_is_certain() -> None:
     certain = core.from_attentions([softmax(1, 4, N, N, causal=True)], WORDS)
     assert certain.config.kind == "decoder" and certain.attention[0].why_masked(1, 3) == "future"
-    assert "causal mask" in certain.notices[0]
+    assert "causal mask" in certain.warnings[0]
     holes = softmax(1, 4, N, N, causal=True)
     holes[0, 0, 4, 1] = 0
     unsure = core.from_attentions([holes], WORDS)
     assert unsure.config.kind == "decoder" and unsure.attention[0].why_masked(1, 3) is None
-    assert any("no mask is named" in notice for notice in unsure.notices)
+    assert any("no mask is named" in notice for notice in unsure.warnings)
     one = softmax(1, 4, N, N, causal=True)
     one[0, 3, 0, 5] = 1e-30
     assert core.from_attentions([one], WORDS).config.kind == "encoder"
@@ -354,16 +354,16 @@ def test_padding_is_what_is_called_so_and_not_looked_at() -> None:
 )
 def test_numbers_that_are_no_weights_are_said_once(change: Callable[[Tensor], Tensor], sentence: str) -> None:
     run = core.from_attentions([change(LAYER)] * 3, WORDS)
-    assert sum(sentence in notice for notice in run.notices) == 1
+    assert sum(sentence in notice for notice in run.warnings) == 1
     assert sentence in repr(run)
-    assert report.summary(run)["notices"] == list(run.notices)
+    assert report.summary(run)["notices"] == list(run.warnings)
 
 
 def test_rows_of_zeros_are_rows_that_see_nothing() -> None:
     weights = LAYER.clone()
     weights[0, :, 2] = 0
     run = core.from_attentions([weights], WORDS)
-    assert run.notices == () and run.attention[0].receipt().blocked == 1
+    assert run.warnings == () and run.attention[0].receipt().blocked == 1
 
 
 def test_where_numbers_end() -> None:
@@ -522,7 +522,7 @@ def test_a_cache_gives_weights_values_and_z(batched: bool) -> None:
     torch.testing.assert_close(record.q, cache["blocks.1.attn.hook_q"][0].transpose(0, 1))
     torch.testing.assert_close(record.v, cache["blocks.1.attn.hook_v"][0].transpose(0, 1))
     torch.testing.assert_close(record.z(), cache["blocks.1.attn.hook_z"][0].transpose(0, 1))
-    torch.testing.assert_close(run.value("decoder.blocks.1.attn.hook_z"), record.z())
+    torch.testing.assert_close(run.activation("decoder.blocks.1.attn.hook_z"), record.z())
     assert record.n_kv_heads == 2
     assert "from_cache" in said(record.scores)
     without_z = core.from_cache({name: x for name, x in cache.items() if not name.endswith("hook_z")}, WORDS)

@@ -173,5 +173,5 @@ def test_post_norm_stream_has_the_norms_that_the_pass_had(tiny: Any) -> None:
         core.hooked(loaded.model, {"encoder.blocks.1.hook_resid_mid": lambda x: seen.update(x=x)}),
     ):
         loaded.model(torch.tensor([[4, 8, 15, 16, 23]]))
-    assert torch.allclose(run.resid["encoder.blocks.1.hook_resid_mid"], seen["x"][0].norm(dim=-1))
-    assert len(run.resid) == 1 + 5 * 2 + 1
+    assert torch.allclose(run.residual_norms["encoder.blocks.1.hook_resid_mid"], seen["x"][0].norm(dim=-1))
+    assert len(run.residual_norms) == 1 + 5 * 2 + 1

@@ -60,7 +60,7 @@ def test_it_finds_its_animal() -> None:
     assert found["attn.raw"][1].softmax(-1)[2].item() == pytest.approx(0.99998, abs=1e-5)
     lengths = [found[step].norm().item() for step in ("x", "attn.out", "attn.add")]
     assert lengths == pytest.approx([10.89, 6.24, 13.42], abs=6e-3)
-    resid = animal().resid
+    resid = animal().residual_norms
     assert found["x"].norm().item() == pytest.approx(resid["encoder.blocks.3.hook_resid_pre"][10].item(), rel=1e-5)
 
 
@@ -149,7 +149,7 @@ def test_a_walk_ends_where_the_stream_does(tiny: Tiny, config: dict[str, Any]) -
     first, second = walk(run, stack, 0, 2), walk(run, stack, 1, 2)
     assert torch.allclose(first.values[first.steps[-1]], second.values["x"], atol=1e-5)
     assert second.values["x"].norm().item() == pytest.approx(
-        run.resid[f"{stack}.blocks.1.hook_resid_pre"][2].item(), rel=1e-5
+        run.residual_norms[f"{stack}.blocks.1.hook_resid_pre"][2].item(), rel=1e-5
     )
     record = second.record("attn")
     assert torch.equal(second.values["attn.weights"], record.pattern(queries=[2])[:, 0])

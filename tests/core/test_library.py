@@ -53,7 +53,7 @@ def test_a_batchs_map_is_never_silently_the_first_texts(tiny: Tiny) -> None:
     every = record.patterns(heads=[1, 2])
     assert every.shape == (2, 2, 4, 4)
     point = f"{record.name}.hook_pattern"
-    assert torch.equal(run.value(point), run.text(0).value(point))
+    assert torch.equal(run.activation(point), run.text(0).activation(point))
     for text in range(2):
         seen = run.text(text).attention[0]
         assert torch.equal(seen.pattern(), record.pattern(text=text))
@@ -105,13 +105,13 @@ def test_what_has_rows_makes_a_frame_of_them(tiny: Tiny) -> None:
     assert frame["point"].tolist() == [layer.point for layer in lens for _ in range(2)]
     assert frame["prob"].tolist() == [prob for layer in lens for prob in layer.predictions.probs[0]]
 
-    found = run.contributions()
+    found = run.logit_attribution()
     frame = found.to_frame()
     assert sum(frame["value"].tolist()) == pytest.approx(found.logit, abs=1e-4) and len(frame) == len(found.parts)
     heads = frame[frame["part"] == "head"]
     assert heads["head"].tolist() == [0, 1, 2, 3] * 2
 
-    effects = run.ablate_each()
+    effects = run.ablate_heads()
     frame = effects.to_frame()
     assert (
         frame["kl"].tolist() == [effect.kl for effect in effects.heads] and frame["layer"].tolist() == [0] * 4 + [1] * 4
@@ -140,7 +140,7 @@ def test_a_sweep_makes_a_frame_of_its_edits(tiny: Tiny) -> None:
     assert frame["logit"].tolist() == silenced.after.logit[:, 0].tolist()
     row = frame.iloc[5]
     alone = core.trace(run.loaded, ids=IDS, interventions=[core.Ablate("decoder", int(row["layer"]), int(row["head"]))])
-    logits = alone.value("head.hook_logits", [len(IDS) - 1])[0]
+    logits = alone.activation("head.hook_logits", [len(IDS) - 1])[0]
     assert row["logit"] == pytest.approx(logits[silenced.watched[0]].item(), abs=1e-4)
     frame = cut.to_frame()
     assert list(zip(frame["query"], frame["key"], strict=True)) == [(p.query, p.key) for p in cut.places]  # type: ignore[union-attr]

@@ -39,8 +39,8 @@ class Largest(TorchDispatchMode):
 
 
 def heads_of(run: core.Trace, position: int | None, token: int | None, site: str) -> torch.Tensor:
-    """[layer, head] by Trace.contributions()."""
-    parts = [p for p in run.contributions(position, token).parts if p.part == "head" and p.site == site]
+    """[layer, head] by Trace.logit_attribution()."""
+    parts = [p for p in run.logit_attribution(position, token).parts if p.part == "head" and p.site == site]
     return torch.tensor([p.value for p in parts]).view(-1, run.config.n_heads)
 
 
@@ -54,7 +54,7 @@ def test_looks_add_up_to_heads_and_heads_to_the_logit(config: dict[str, Any]) ->
     last = max(i for i, padding in enumerate(tokens.padding) if not padding)
     sites: list[Any] = ["attn", "cross_attn"] if loaded.config.kind == "encoder-decoder" else ["attn"]
     for position, token in ((None, None), (last - 1, 17)):
-        found = run.contributions(position, token)
+        found = run.logit_attribution(position, token)
         heads = 0.0
         for site in sites:
             looks = core.looks(run, position, token, site)

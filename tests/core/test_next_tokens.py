@@ -231,10 +231,10 @@ def test_marians_padding_is_not_written(folder: Any) -> None:
     assert all(1 not in row for row in found.ids)
     for row in found.probs:
         assert sum(row) == pytest.approx(1, abs=1e-5)
-    raw = run.value("head.hook_logits")  # scores are the model's own
+    raw = run.activation("head.hook_logits")  # scores are the model's own
     assert int(raw[1].argmax()) == 1
-    assert run.contributions(1).token != 1
-    assert run.ablate_each(1).token != 1
+    assert run.logit_attribution(1).token != 1
+    assert run.ablate_heads(1).token != 1
     (beams,) = beam_search(loaded, ids=ids, max_tokens=4, n_beams=5)
     assert all(1 not in beam.ids for beam in beams)
 
@@ -284,7 +284,7 @@ def test_nothing_may_follow(cached: bool) -> None:
 def test_edits_are_compared_over_what_may_follow() -> None:
     loaded = ruled(NextTokenRule(never=(3, 4)), n_decoder_layers=2)
     run = core.trace(loaded, ids=[5, 6, 7])
-    effects = run.ablate_each(token=6)
+    effects = run.ablate_heads(token=6)
     assert all(effect.kl is not None and np.isfinite(effect.kl) and effect.kl >= -1e-6 for effect in effects.heads)
     assert effects.probability == pytest.approx(float(probabilities(run, [6])[0]), abs=1e-6)
     answer = answer_change(run, core.trace(loaded, ids=[5, 6, 8]))

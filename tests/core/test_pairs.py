@@ -91,7 +91,7 @@ def test_three_tests_are_single_runs() -> None:
     found = three_tests(run, other, (1, 2), logit_diff_between(run, other, 5, 7))
 
     def lead(run: core.Trace) -> float:
-        logits = run.value("head.hook_logits", [5])[0]
+        logits = run.activation("head.hook_logits", [5])[0]
         return float(logits[5] - logits[7])
 
     assert found.head == HEAD and found.lead == LogitDiff(5, 7, 5)

@@ -59,7 +59,7 @@ def test_each_cell_is_the_weight_of_the_run_and_what_is_masked_has_none(run: cor
 def test_without_a_head_it_is_the_one_that_the_screen_opens_on(run: core.Trace) -> None:
     look = core.opening_look(run)
     assert f"layer {look.layer}, head {look.head}: " in run.plot().caption  # type: ignore[attr-defined]
-    assert f"layer {look.layer}, head {look.head}: " in run.plot_row().caption  # type: ignore[attr-defined]
+    assert f"layer {look.layer}, head {look.head}: " in run.plot_query().caption  # type: ignore[attr-defined]
 
 
 def test_the_sink_has_no_part_in_the_colours_and_is_named(run: core.Trace) -> None:
@@ -127,7 +127,7 @@ LONG = " ".join(f"the quick brown fox number {i} jumps" for i in range(60))
 def test_a_row_adds_up_and_names_what_it_leaves_out(text: str) -> None:
     run = core.trace(core.load("smollm2"), text)
     n = len(run.source)
-    axes = run.plot_row(layer=5, head=1).axes[0]
+    axes = run.plot_query(layer=5, head=1).axes[0]
     bars: Any = axes.patches
     widths = [bar.get_width() for bar in bars]
     assert sum(widths) == pytest.approx(1, abs=1e-4)
@@ -140,7 +140,7 @@ def test_a_row_adds_up_and_names_what_it_leaves_out(text: str) -> None:
         assert widths[:-1] == pytest.approx(row[places].tolist())
     else:
         assert names == list(run.source.labels)
-    early = run.plot_row(1, layer=5, head=1)
+    early = run.plot_query(1, layer=5, head=1)
     assert early.axes[0].get_xlabel().endswith(f"; {n - 2:,} keys are masked")
 
 
@@ -165,7 +165,7 @@ def test_letters_that_no_font_has_are_numbers_and_signs_are_signs() -> None:
     run = core.trace(core.load("smollm2"), "cost $x_1^$ and $\\frac{$ \U000f1234 <b>&")
     for kind in ("pdf", "svg", "png"):
         assert written(run.plot(2, 1), kind)
-    assert written(run.plot_row(layer=2, head=1), "pdf")
+    assert written(run.plot_query(layer=2, head=1), "pdf")
     assert written(run.plot_heads(), "pdf")
 
 
@@ -183,7 +183,7 @@ def test_a_head_that_is_not_there_is_named_with_those_that_are(run: core.Trace) 
     with pytest.raises(IndexError, match=r"has no head 9: choose one of 0 to 8\."):
         run.plot(3, 9)
     with pytest.raises(IndexError, match=r"has no query 99: choose one of 0 to 13\."):
-        run.plot_row(99, layer=3, head=1)
+        run.plot_query(99, layer=3, head=1)
     with pytest.raises(KeyError, match="no attn in decoder layer 30"):
         run.plot(30, 0)
     with pytest.raises(KeyError, match="no cross_attn"):
@@ -191,7 +191,7 @@ def test_a_head_that_is_not_there_is_named_with_those_that_are(run: core.Trace) 
 
 
 def test_a_notebook_shows_vectors(run: core.Trace) -> None:
-    figure: Any = run.plot_row(layer=3, head=1)
+    figure: Any = run.plot_query(layer=3, head=1)
     assert figure._repr_svg_().lstrip().startswith("<?xml") and "</svg>" in figure._repr_svg_()
 
 

@@ -87,10 +87,10 @@ def edit(part: Component, run: core.Trace, other: core.Trace | None, to: To) -> 
     point = part.point(run.config.stacks[-1][0])
     tokens = run.source if point.startswith("encoder") or run.target is None else run.target
     real = ~torch.tensor(tokens.padding)
-    own = run.value(point)
+    own = run.activation(point)
     if to == "other":
         assert other is not None
-        given = other.value(point)
+        given = other.activation(point)
     else:
         given = torch.zeros_like(own) if to == "zero" else own[..., real, :].mean(-2, keepdim=True).expand_as(own)
 
@@ -107,7 +107,7 @@ def alone(run: core.Trace, change: Custom, position: int | None) -> Tensor:
     """log p of every word in a run of its own."""
     edits = cast(Any, (*run.interventions, change))
     made = core.trace_tokens(run.loaded, run.sources, run.targets, edits).text(run.index)
-    return made.value("head.hook_logits", [last(run) if position is None else position])[0].float().log_softmax(-1)
+    return made.activation("head.hook_logits", [last(run) if position is None else position])[0].float().log_softmax(-1)
 
 
 def last(run: core.Trace) -> int:
@@ -299,7 +299,7 @@ def test_the_formula_as_transformer_lens_has_it() -> None:
         )
     for layer in range(2):
         z, o = (f"decoder.blocks.{layer}.attn.hook_{what}" for what in "zo")
-        change = other.value(z) - clean[z].detach()[0]  # [head, pos, d_head]
+        change = other.activation(z) - clean[z].detach()[0]  # [head, pos, d_head]
         by_z = (change * grads[z][0]).sum((-2, -1))
         weight = loaded.model.get_parameter(f"decoder.blocks.{layer}.attn.o.weight").unflatten(1, (4, 6))
         result = torch.einsum("hpd,mhd->phm", change, weight)  # what hook_result changes by, [pos, head, d_model]
@@ -308,10 +308,10 @@ def test_the_formula_as_transformer_lens_has_it() -> None:
         np.testing.assert_allclose(found.heads[layer], by_result, atol=1e-5)
         mlp, resid = (f"decoder.blocks.{layer}.hook_{what}" for what in ("mlp_out", "resid_post"))
         assert found.mlps[layer] == pytest.approx(
-            ((other.value(mlp) - clean[mlp].detach()[0]) * grads[mlp][0]).sum().item(), abs=1e-5
+            ((other.activation(mlp) - clean[mlp].detach()[0]) * grads[mlp][0]).sum().item(), abs=1e-5
         )
         assert found.resid is not None
-        by_token = ((other.value(resid) - clean[resid].detach()[0]) * grads[resid][0]).sum(-1)
+        by_token = ((other.activation(resid) - clean[resid].detach()[0]) * grads[resid][0]).sum(-1)
         np.testing.assert_allclose(found.resid[layer], by_token, atol=1e-5)
 
 

@@ -51,7 +51,7 @@ def by_hand(run: core.Trace, other: core.Trace, edge: PathEdge) -> Tensor:
     """The last logits with one path patched: three runs, with every z and every MLP frozen by a hook of its own."""
     points = core.hook_points(run.loaded.model)
     frozen = [name for name in points if name.endswith((".hook_z", ".hook_mlp_out"))]
-    plain, theirs = ({name: t.value(name)[None] for name in frozen} for t in (run, other))
+    plain, theirs = ({name: t.activation(name)[None] for name in frozen} for t in (run, other))
     hooks: dict[str, Any] = {name: lambda _, name=name: plain[name] for name in frozen}
     if edge.mlps == "free":
         hooks = {name: hook for name, hook in hooks.items() if name.endswith(".hook_z")}
@@ -67,12 +67,12 @@ def by_hand(run: core.Trace, other: core.Trace, edge: PathEdge) -> Tensor:
     r = edge.receiver
     name = f"{r.stack}.blocks.{r.layer}.{r.site}"
     if edge.sender is None:
-        arrived = {part: other.value(f"{name}.hook_{part}") for part in "qkv"}
+        arrived = {part: other.activation(f"{name}.hook_{part}") for part in "qkv"}
     else:
         for part in "qkv":
             hooks[f"{name}.hook_{part}"] = lambda x, part=part: arrived.__setitem__(part, x[0])
         logits(run, hooks)
-    own = {part: run.value(f"{name}.hook_{part}") for part in "qkv"} | {edge.input: arrived[edge.input]}
+    own = {part: run.activation(f"{name}.hook_{part}") for part in "qkv"} | {edge.input: arrived[edge.input]}
     q, k, v = (x[r.head * len(x) // run.config.n_heads] for x in (own["q"], own["k"], own["v"]))
     scores = q @ k.T / run.config.d_head**0.5
     if r.stack == "decoder" and r.site == "attn":
@@ -164,7 +164,7 @@ def test_paths_of_a_head_add_up_to_its_own_change_where_all_after_it_is_linear()
     into = [e for e in patch_paths(run, other, [sender], LogitDiff(5, 7, 7), receivers=receivers) if e.sender]
     assert {e.input: 0.0 for e in into if abs(e.change) < 1e-6}.keys() == {"q", "k"}
     sweep = core.patch_heads(run, other, token=5)
-    point, theirs = "decoder.blocks.0.attn.hook_z", other.value("decoder.blocks.0.attn.hook_z")
+    point, theirs = "decoder.blocks.0.attn.hook_z", other.activation("decoder.blocks.0.attn.hook_z")
 
     def take(z: Tensor) -> Tensor:
         z = z.clone()

@@ -114,7 +114,7 @@ def test_the_report_of_a_pad_inside() -> None:
     loaded = core.load(reference("roberta").folder)
     run = core.trace(loaded, ids=[0, 5, 6, 1, 7, 8, 9, 2])
     assert run.position_records[0].places.tolist() == [0, 1, 2, -1, 3, 4, 5, 6]
-    assert run.notices == ()  # it is inside, and attended to there as well
+    assert run.warnings == ()  # it is inside, and attended to there as well
 
 
 def test_texts_of_a_batch_are_what_they_are_alone() -> None:
@@ -141,11 +141,11 @@ def test_rows_that_branch_off_keep_their_positions() -> None:
     """Sweeps run the later layers alone, and know the ids all the same."""
     loaded = core.load(reference("roberta").folder)
     run = core.trace(loaded, ids=[0, 5, 6, 1, 7, 8, 9, 2])
-    swept = run.ablate_each(position=4)
+    swept = run.ablate_heads(position=4)
     for effect in swept.heads[:: len(swept.heads) // 3]:
         edit = core.Ablate("encoder", effect.layer, effect.head)
         again = core.trace(loaded, ids=run.source.ids, interventions=[edit])
-        logits = [one.value("head.hook_logits", [4])[0, swept.token] for one in (run, again)]
+        logits = [one.activation("head.hook_logits", [4])[0, swept.token] for one in (run, again)]
         assert effect.logit == pytest.approx((logits[1] - logits[0]).item(), abs=1e-5)
 
 
@@ -188,29 +188,29 @@ def test_a_mask_makes_padding_of_ids(name: str, side: str) -> None:
 def test_without_a_mask_it_is_said() -> None:
     bert, t5 = (core.load(reference(name).folder) for name in ("bert", "t5 v1.0"))
     run = core.trace(bert, ids=[9, 5, 6, 7, 2, 0, 0, 0])
-    (notice,) = run.notices
+    (notice,) = run.warnings
     assert "3 of the text's 8 tokens" in notice and "keep=[...]" in notice
     assert notice in repr(run)
     (said,) = facts_of(run, "key").notices  # on a screen there is no argument to give
     assert said.startswith(notice.partition(" Give ")[0]) and "keep" not in said and said.endswith("without them.")
-    assert core.trace(bert, ids=[9, 5, 6, 7, 2, 0, 0, 0], keep=[1] * 5 + [0] * 3).notices == ()
-    assert core.trace(bert, ids=[9, 5, 0, 7, 2]).notices == ()
+    assert core.trace(bert, ids=[9, 5, 6, 7, 2, 0, 0, 0], keep=[1] * 5 + [0] * 3).warnings == ()
+    assert core.trace(bert, ids=[9, 5, 0, 7, 2]).warnings == ()
     # A target begins with the padding's number, which is no padding there.
-    assert core.trace(t5, ids=[9, 5, 6], target_ids=[0, 8]).notices == ()
-    (notice,) = core.trace(t5, ids=[9, 5, 6], target_ids=[0, 8, 0, 0]).notices
+    assert core.trace(t5, ids=[9, 5, 6], target_ids=[0, 8]).warnings == ()
+    (notice,) = core.trace(t5, ids=[9, 5, 6], target_ids=[0, 8, 0, 0]).warnings
     assert "2 of the target's 4 tokens" in notice and "target_keep=[...]" in notice
     (one,) = generate(t5, ids=[9, 5, 0, 0], max_tokens=2)
     assert "2 of the source's 4 tokens" in one.notices[0]
     # Where no file says which token is padding, no number is taken for one.
-    assert core.trace(make_loaded(n_encoder_layers=1), ids=[5, 0, 0]).notices == ()
+    assert core.trace(make_loaded(n_encoder_layers=1), ids=[5, 0, 0]).warnings == ()
 
 
 def test_an_end_that_is_also_the_padding() -> None:
     """GPT-2 ends and is padded with one token: one of it is an end, more are padding."""
     gpt2 = replace(core.load(reference("gpt2").folder), pad_id=2, has_pad=True, end_ids=(2,))
-    assert core.trace(gpt2, ids=[5, 6, 2]).notices == ()
-    assert core.trace(gpt2, ids=[2, 5, 6]).notices == ()
-    assert "3 of" in core.trace(gpt2, ids=[5, 6, 2, 2, 2]).notices[0]
+    assert core.trace(gpt2, ids=[5, 6, 2]).warnings == ()
+    assert core.trace(gpt2, ids=[2, 5, 6]).warnings == ()
+    assert "3 of" in core.trace(gpt2, ids=[5, 6, 2, 2, 2]).warnings[0]
 
 
 @pytest.mark.thorough(but=3)

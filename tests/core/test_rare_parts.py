@@ -86,7 +86,7 @@ def test_refused_where_it_is_not_shown(tiny: Callable[..., Loaded], config: dict
 
 def test_contributions_need_logits_that_are_sums(tiny: Callable[..., Loaded]) -> None:
     with pytest.raises(TextError, match="tanh"):
-        trace(tiny(logit_softcap=3.0), ids=IDS).contributions()
+        trace(tiny(logit_softcap=3.0), ids=IDS).logit_attribution()
 
 
 def test_experts_are_not_traced_on_nothing(tiny: Callable[..., Loaded]) -> None:

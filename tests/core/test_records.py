@@ -306,7 +306,7 @@ def test_after_a_step_of_training_a_run_keeps_what_it_holds_and_refuses_the_rest
     ):
         with pytest.raises(Outdated, match="The model has been trained since this run"):
             ask()
-    assert run.resid and run.attention[0].thumbnail().values.isfinite().all()
+    assert run.residual_norms and run.attention[0].thumbnail().values.isfinite().all()
 
 
 def test_a_long_run_refuses_its_values_once_the_model_was_trained(tiny: Tiny, monkeypatch: Any) -> None:
@@ -393,7 +393,7 @@ def test_padding_of_no_numbers_is_no_matter(tiny: Tiny) -> None:
     edit: Any = Custom("encoder.blocks.1.hook_mlp_out", spoil)
     run = core.trace_tokens(tiny(n_encoder_layers=2), sources, None, (edit,))
     assert run.non_finite is None and run.text(1).non_finite is None
-    assert not run.text(1).resid["encoder.blocks.1.hook_mlp_out"].isfinite().all()
+    assert not run.text(1).residual_norms["encoder.blocks.1.hook_mlp_out"].isfinite().all()
 
 
 def test_softmax_gives_zeros_for_a_row_that_is_hidden_and_for_no_other() -> None:

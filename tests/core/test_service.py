@@ -141,7 +141,7 @@ def test_facts_are_those_of_the_trace(name: str) -> None:
             assert getattr(fact, field.name) == getattr(record, field.name), field.name
     for i, record in enumerate(run.attention):
         assert facts.tokens_of(i) == run.tokens_of(record)
-    assert facts.residual_norms is not None and run.resid.keys() == facts.residual_norms.keys()
+    assert facts.residual_norms is not None and run.residual_norms.keys() == facts.residual_norms.keys()
     assert facts.weights == sum(r.n_heads * r.n_query * r.n_key for r in run.attention)
 
 
@@ -339,9 +339,9 @@ def test_what_runs_again_is_core_s_and_plain() -> None:
     other = core.Request("decoder", (TEXT,), None, (core.Ablate("decoder", 0, 1),))
     run_of(shared, other)
     point = "decoder.blocks.1.hook_resid_mid"
-    assert close(ask(shared.point(key, point, [2, 4])), run.value(point, [2, 4]))
+    assert close(ask(shared.point(key, point, [2, 4])), run.activation(point, [2, 4]))
     assert ask(shared.logit_lens(key, 3)) == run.logit_lens(3)
-    assert ask(shared.contributions(key, 5)) == run.contributions(5)
+    assert ask(shared.contributions(key, 5)) == run.logit_attribution(5)
     assert ask(shared.compare(key, other.key)) == core.compare(run, shared.engine.run(other))
     effects = ask(shared.ablate_each(key, 5))
     assert len(effects.heads) == 12
@@ -375,8 +375,8 @@ def test_an_edited_run_reads_the_same_tokens_with_other_interventions(name: str)
         assert run.source.ids == plain.source.ids
         assert (run.target and run.target.ids) == (plain.target and plain.target.ids)
     end = "decoder.hook_final"
-    torch.testing.assert_close(same.resid[end], plain.resid[end])
-    assert not torch.equal(changed.resid[end], plain.resid[end]) and changed.interventions == (
+    torch.testing.assert_close(same.residual_norms[end], plain.residual_norms[end])
+    assert not torch.equal(changed.residual_norms[end], plain.residual_norms[end]) and changed.interventions == (
         core.Ablate("decoder", 0, 1),
     )
 

@@ -70,7 +70,7 @@ def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any,
     (whole,) = core.patch_components(a, b, parts, known.watched, to)
     np.testing.assert_allclose(log_p, whole.log_p, atol=2e-5)
     np.testing.assert_allclose(known.before, whole.before, atol=1e-5)
-    logits = b.value("head.hook_logits", [5]).float()
+    logits = b.activation("head.hook_logits", [5]).float()
     assert known.there is not None
     np.testing.assert_allclose(known.there, torch.log_softmax(logits, -1)[0, list(known.watched)], atol=1e-5)
     # all of it at once where it is known

@@ -123,9 +123,9 @@ def test_what_heads_read_and_push(served: Served) -> None:
     notes = served.calls.result(served.service.head_notes(served.keys["a"], asked))
     assert known.acts.shape == known.heads.shape and (known.acts >= 2).all()  # nothing differs before
     assert notes.pushes is not None
-    answer = {c.head: c.value for c in a.contributions(5, known.answer).parts if c.part == "head" and c.layer == 1}
+    answer = {c.head: c.value for c in a.logit_attribution(5, known.answer).parts if c.part == "head" and c.layer == 1}
     alternative = {
-        c.head: c.value for c in a.contributions(5, known.alternative).parts if c.part == "head" and c.layer == 1
+        c.head: c.value for c in a.logit_attribution(5, known.alternative).parts if c.part == "head" and c.layer == 1
     }
     for head in range(notes.key.shape[1]):
         row = a.attention[1].row(head, int(known.acts[1, head]))

@@ -18,9 +18,9 @@ import pytest
 import core
 from core.errors import Busy, RunCancelled, TextError, Unknown
 from core.run.chunks import Chunks
-from core.run.trace import Trace
 from core.service import AnswerCache, Calls, MapTransform, TensorPlace, into_loop
 from core.service.maps.answers import HeadDone, LayerDone, RunDone
+from core.trace import Trace
 from core.write.generate import Sampling
 from tests.core.serving import REQUEST, TEXT, ask, assert_plain, close, run_of, service
 from tests.core.test_engine import WORDS, Gate, Loader

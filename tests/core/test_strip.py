@@ -63,15 +63,15 @@ def test_a_strip_adds_up_to_what_the_pass_has(tiny: Tiny, config: dict[str, Any]
         for layer in range(n_layers):
             name = f"{stack}.blocks.{layer}.hook_"
             assert found.stream[layer].item() == pytest.approx(
-                run.value(f"{name}resid_pre", [2]).norm().item(), rel=1e-4
+                run.activation(f"{name}resid_pre", [2]).norm().item(), rel=1e-4
             )
             for what, part in (("attn", "attention"), ("cross", "cross-attention"), ("mlp", "MLP")):
                 if part in found.lengths:
-                    length = run.value(f"{name}{what}_out", [2]).norm().item()
+                    length = run.activation(f"{name}{what}_out", [2]).norm().item()
                     assert found.lengths[part][layer].item() == pytest.approx(length, rel=1e-4)
         if found.adds is None:
             continue
-        parts = run.contributions(2, found.next_id).parts
+        parts = run.logit_attribution(2, found.next_id).parts
         heads = sum(part.value for part in parts if part.part in ("head", "mlp"))
         biases = sum(part.value for part in parts if part.part == "bias" and part.what in ("attn", "cross_attn"))
         assert sum(x.sum().item() for x in found.adds.values()) == pytest.approx(heads + biases, abs=1e-4)

@@ -43,13 +43,13 @@ def test_the_swaps_of_smollm2(monkeypatch: Any) -> None:
     for swap in so_far[-1].found:
         alone = core.trace(smollm2(), swap.text)
         assert alone.source.ids == tuple(swap.token if i == swap.position else t for i, t in enumerate(run.source.ids))
-        p, q = (t.value("head.hook_logits", [13])[0].softmax(-1) for t in (run, alone))
+        p, q = (t.activation("head.hook_logits", [13])[0].softmax(-1) for t in (run, alone))
         assert int(q.argmax()) == swap.next_token != int(p.argmax())
         assert q.max().item() == pytest.approx(swap.probability, abs=1e-4)
         m = (p + q) / 2
         divergence = 0.5 * ((p * (p / m).log()).sum() + (q * (q / m).log()).sum()).item()
         assert swap.divergence == pytest.approx(divergence, abs=1e-4) and 0 < swap.divergence < math.log(2)
-        logs = [t.value("head.hook_logits").log_softmax(-1) for t in (run, alone)]
+        logs = [t.activation("head.hook_logits").log_softmax(-1) for t in (run, alone)]
         ids = [torch.tensor(t.source.ids[1:])[:, None] for t in (run, alone)]
         likely = [log[:-1].gather(-1, i).sum().item() for log, i in zip(logs, ids, strict=True)]
         assert swap.fall == pytest.approx(likely[0] - likely[1], abs=1e-2) and swap.fall <= module.LEAST_LIKELY

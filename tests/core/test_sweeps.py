@@ -39,7 +39,7 @@ def answer(run: core.Trace, position: int | None) -> torch.Tensor:
     n = len(run.source if run.target is None else run.target)
     if position is None:
         return run.last_residual(torch.arange(n))[run.index].float()
-    return run.value("head.hook_logits", [position])[0].softmax(-1)
+    return run.activation("head.hook_logits", [position])[0].softmax(-1)
 
 
 def check_row(found: core.Sweep, row: int, plain: core.Trace, alone: core.Trace) -> None:
@@ -107,7 +107,7 @@ def test_a_head_taken_from_another_run(tiny: Tiny, kind: str, where: Any) -> Non
     assert not found.watched or found.watched[1] == int(answer(other, found.position).argmax())
     for row, place in enumerate(cast(tuple[HeadPlace, ...], found.places)):
         point = f"{place.stack}.blocks.{place.layer}.{place.site}.hook_z"
-        taken = other.value(point)
+        taken = other.activation(point)
 
         def take(z: torch.Tensor, head: int = place.head, taken: torch.Tensor = taken) -> torch.Tensor:
             z = z.clone()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,6 +11,8 @@ import torch
 
 import core
 from core.errors import TextError
+from core.run.trace_record import TraceRecord
+from core.trace import DEPRECATED, Trace, as_trace
 from tests.core.test_engine import word_tokenizer
 
 Tiny = Callable[..., core.Loaded]
@@ -141,3 +143,26 @@ def test_half_precision_runs_and_is_shown_in_float32(tiny: Tiny) -> None:
     assert run.dtype == "bfloat16" and run.attention[0].pattern().dtype == torch.float32
     assert {step.dtype for step in run.steps if step.name.endswith("hook_q")} == {"bfloat16"}
     assert (run.attention[0].pattern().sum(-1) - 1).abs().max() <= 1e-6
+
+
+def test_every_way_to_a_run_returns_a_trace_and_shares_its_tensors(tiny: Tiny) -> None:
+    shown: list[core.Trace] = []
+    run = core.trace(tiny(), ids=[5, 6, 7], watch=shown.append)
+    tokens = core.trace_tokens(tiny(), run.sources, None, (), shown.append)
+    weights = core.from_attentions([run.attention[0].pattern()[None]])
+    cached = core.from_cache({"blocks.0.attn.hook_pattern": run.attention[0].pattern()})
+    assert all(isinstance(one, Trace) for one in (run, tokens, weights, cached, run.text(0), *shown))
+    assert isinstance(weights, core.WeightsTrace) and isinstance(cached.text(0), core.WeightsTrace)
+    assert len(shown) == 2 * (1 + len(run.attention))
+    assert as_trace(run) is run
+    again = as_trace(TraceRecord(**{field.name: getattr(run, field.name) for field in fields(run)}))
+    assert again.records is run.records and again.norms is run.norms
+
+
+def test_old_names_of_members_warn(tiny: Tiny) -> None:
+    run = core.trace(tiny(), ids=[5, 6, 7])
+    for old, new in DEPRECATED.items():
+        with pytest.warns(DeprecationWarning, match=f"Trace.{old} is now Trace.{new}"):
+            assert str(getattr(run, old)) == str(getattr(run, new))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = getattr(run, "nonsense")  # noqa: B009

@@ -34,7 +34,7 @@ def last() -> int:
 
 
 def test_the_same_logits() -> None:
-    assert (run().value("head.hook_logits", [last()])[0] - FOUND["logits"]).abs().max() < CLOSE
+    assert (run().activation("head.hook_logits", [last()])[0] - FOUND["logits"]).abs().max() < CLOSE
     assert FOUND["logits"].abs().max() > 1  # so that an absolute tolerance says something
 
 
@@ -82,7 +82,7 @@ def test_the_logit_lens_at_every_layer_and_token() -> None:
 
 
 def test_direct_logit_attribution_of_every_head_mlp_and_embedding() -> None:
-    found = run().contributions(last(), MADE["token"])
+    found = run().logit_attribution(last(), MADE["token"])
     assert found.logit == pytest.approx(FOUND["logits"][MADE["token"]].item(), abs=CLOSE)
 
     def ours(part: str) -> Tensor:

@@ -23,7 +23,7 @@ from core.checkpoints.files import INDEX, SINGLE
 from core.checkpoints.tensor_names import HARMLESS
 from core.checkpoints.unopened import of_hub, without_config
 from core.errors import CheckpointError, TextError
-from core.run.trace import trace
+from core.trace import trace
 from tests.core.folders import Tensors, change_config, change_tensors, plus, renamed
 from tests.core.published import reference
 from tests.core.test_checkpoints import agrees

@@ -56,7 +56,7 @@ def run_of(name: str, interventions: Sequence[core.Intervention] = ()) -> core.T
 
 
 def logits(run: core.Trace) -> Tensor:
-    found = run.value("head.hook_logits")
+    found = run.activation("head.hook_logits")
     assert isinstance(found, Tensor)
     return found
 
@@ -90,7 +90,7 @@ def test_what_is_in_part_is_said() -> None:
     assert "3 attentions of this model are written out by hand" in wrapped.notices[0]
     run = run_of("LongT5")
     assert {record.stack for record in run.attention} == {"decoder"} and run.config.kind == "encoder-decoder"
-    assert run.notices == wrapped.notices
+    assert run.warnings == wrapped.notices
 
 
 DAMAGES: dict[str, Callable[[Any], Any]] = {
@@ -461,7 +461,7 @@ def test_a_long_run_keeps_few_logits_and_gives_all(monkeypatch: pytest.MonkeyPat
     for name in ("Llama", "GPT-2", "T5"):  # the second and third take all positions, whatever is asked for
         run = run_of(name)
         assert isinstance(run.logits, object) and run.logits.held.shape[1] == 1  # type: ignore[attr-defined]
-        assert (logits(run)[-1] - run.value("head.hook_logits", [len(logits(run)) - 1])[0]).abs().max() < 1e-5
+        assert (logits(run)[-1] - run.activation("head.hook_logits", [len(logits(run)) - 1])[0]).abs().max() < 1e-5
     assert (logits(run_of("Llama")) - logits(whole)).abs().max() < 1e-5
 
 
@@ -481,9 +481,9 @@ def test_exports(tmp_path: Path) -> None:
     assert core.measures.entropy(run.attention[0].pattern()).shape == (6, 13)
     assert run.attention[0].thumbnail(4).values.shape == (6, 4, 4)
     for point in ("q", "k", "v", "z", "scores", "pattern"):
-        assert run.value(f"decoder.blocks.1.attn.hook_{point}", [2]).shape[1] == 1
+        assert run.activation(f"decoder.blocks.1.attn.hook_{point}", [2]).shape[1] == 1
     with pytest.raises(IndexError):
-        run.value("decoder.blocks.1.attn.hook_q", [13])
+        run.activation("decoder.blocks.1.attn.hook_q", [13])
     with pytest.raises(KeyError):
         run["nonsense"]
 
@@ -492,8 +492,8 @@ CANNOT: dict[str, Callable[[core.Wrapped, core.Trace], object]] = {
     "Step": lambda wrapped, run: layer_walk.walk(run, "decoder", 0, 3),
     "a point between": lambda wrapped, run: run["decoder.blocks.0.hook_resid_post"],
     "logit lens": lambda wrapped, run: run.logit_lens(),
-    "contributions": lambda wrapped, run: run.contributions(),
-    "each head": lambda wrapped, run: run.ablate_each(),
+    "contributions": lambda wrapped, run: run.logit_attribution(),
+    "each head": lambda wrapped, run: run.ablate_heads(),
     "sweep of heads": lambda wrapped, run: core.sweep_heads(run),
     "sweep of looks": lambda wrapped, run: core.sweep_edges(run),
     "patching": lambda wrapped, run: core.patch_heads(run, run),

@@ -22,7 +22,7 @@ from ...model.text import Tokens
 from ...read import aggregate, measures
 from ...read.spaced_rows import middles, spread
 from ...run.attention import AttentionRecord
-from ...run.trace import Trace
+from ...trace import Trace
 from .answers import HIDDEN, TILE, Column, MapTransform, Row, Scores, Tile
 
 POOL_ROWS = 1024  # a pooled tile looks at every query row up to here, and at evenly spaced ones above

@@ -16,7 +16,7 @@ from ...read.sinks import sink
 from ...read.spaced_rows import spread
 from ...run.attention import AttentionRecord
 from ...run.patterns import patterns_of
-from ...run.trace import Trace
+from ...trace import Trace
 from ..answers import Site, Values
 from .answers import Heads, Likeness, Measures, Thumbnails, WholeRun
 from .compute import array, reasons

@@ -17,7 +17,7 @@ from ...read.looks import looks_in
 from ...read.sinks import Sink, sink
 from ...read.worth import Worth, worth
 from ...run.attention import Receipt
-from ...run.trace import Trace
+from ...trace import Trace
 from ..answers import SiteId
 from ..arrival import arrival
 from ..in_progress import RunsInProgress

@@ -7,7 +7,7 @@ from torch import Tensor
 from ...read.directions import Site as Attention
 from ...read.looks import Moves, adds, moves
 from ...run.predictions import labels_of
-from ...run.trace import Trace
+from ...trace import Trace
 from .answers import HeadAdditions, HeadWords
 from .compute import array
 

@@ -15,7 +15,7 @@ from ...read.conditional_loss import given, probabilities
 from ...read.padding import Inertness, own_records
 from ...read.unmasked import Unmasked
 from ...run.attention import AttentionRecord
-from ...run.trace import Trace
+from ...trace import Trace
 from ...write.generate import decoded
 from ..answers import Site
 from ..maps.compute import array, reasons

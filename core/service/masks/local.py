@@ -20,7 +20,7 @@ from ...read.projections import Compared, timed
 from ...read.scaling import WIDTHS, Spread, sharpness, spread
 from ...read.unmasked import unmasked
 from ...run.request import Request
-from ...run.trace import Trace
+from ...trace import Trace
 from ..answers import SiteId
 from ..engine import Engine
 from ..worker import Worker, check_below

@@ -21,7 +21,7 @@ from ...run.attention import AttentionRecord
 from ...run.predictions import labels_of
 from ...run.prompt import too_long
 from ...run.recorder import PositionRecord, table_rows
-from ...run.trace import Trace
+from ...trace import Trace
 from ..answers import Site
 from ..maps.compute import array
 from .answers import (

@@ -8,7 +8,7 @@ from ...checkpoints import Loaded
 from ...device import dtype_name
 from ...plan import kv_cache
 from ...run.request import Request
-from ...run.trace import Trace
+from ...trace import Trace
 from ...write.beams import grow
 from ...write.generate import Draft, Sampling, admit_writing
 from ...write.writing import Writer, beginning, check_path, check_room, glued, labels

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
-from ...run.trace import Trace
+from ...trace import Trace
 from ...write.continuation import append_tokens
 from ...write.generate import Sampling
 from ...write.writing import CacheCost, LensRow, beginning, cache_cost, check_path, check_room, labels, lens

@@ -1,0 +1,235 @@
+"""TraceRecord: one recorded run of a model, compact enough for texts of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from .. import frames
+from ..checkpoints import Loaded, ModelSpec
+from ..device import dtype_name
+from ..edits import Intervention
+from ..model.config import ModelConfig
+from ..model.hooks import hook_points
+from ..model.text import Tokens
+from .activations import activation
+from .attention import AttentionRecord
+from .classes import Classes, class_logits, classifier_of
+from .forward_pass import Pass
+from .notebook_picture import one_line
+from .predictions import Predictions, checked_positions, head_of, likeliest
+from .prompt import Prompt, notices
+from .recorder import Attentions, NonFinite, PositionRecord, Step, first_non_finite, held_bytes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TraceRecord:
+    """One run of a model, viewed from one text of the batch: the first, or the one selected with text(i), which does
+    not copy. core.trace.Trace adds figures, attribution and ablation.
+
+    run["encoder.blocks.3.attn"] is the record of that attention; run["encoder.blocks.3.hook_resid_post"] is the
+    activation at that hook point.
+    """
+
+    loaded: Loaded
+    sources: tuple[Tokens, ...]
+    targets: tuple[Tokens, ...] | None
+    records: tuple[AttentionRecord, ...]
+    position_records: tuple[PositionRecord, ...]
+    steps: tuple[Step, ...]
+    norms: dict[str, Tensor]  # hook point (residual stream or sublayer output) -> ‖x‖ [batch, pos]
+    last_residual: Callable[[Tensor], Tensor]  # positions [pos] -> [batch, pos, d_model]
+    forward: Pass  # the forward pass, which can be rerun
+    seconds: float
+    text_index: int | None = None  # index of the selected text; None until text(i) is called
+    predicted_bytes: int = 0
+    chunks: int = 1  # number of chunks in which the text was processed
+
+    @property
+    def interventions(self) -> tuple[Intervention, ...]:
+        return self.forward.interventions
+
+    @property
+    def config(self) -> ModelConfig:
+        return self.loaded.config
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self.loaded.spec
+
+    @property
+    def device(self) -> str:
+        return str(self.loaded.device)
+
+    @property
+    def dtype(self) -> str:
+        return dtype_name(self.loaded.dtype)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about this run, for example unmasked padding."""
+        return notices(self.loaded, Prompt(self.sources, self.targets))
+
+    @property
+    def texts(self) -> int:
+        """Number of texts in the batch."""
+        return len(self.sources)
+
+    @property
+    def source(self) -> Tokens:
+        return self.sources[self.index]
+
+    @property
+    def target(self) -> Tokens | None:
+        return None if self.targets is None else self.targets[self.index]
+
+    @property
+    def index(self) -> int:
+        return self.text_index or 0
+
+    @cached_property
+    def attention(self) -> Attentions:
+        """All attention records in forward order; attention.at(layer, site) selects one.
+
+        In a batch, records have a text axis.
+        """
+        if self.text_index is None and self.texts > 1:
+            return Attentions(self.records)
+        return Attentions(record.of(self.index) for record in self.records)
+
+    def __getitem__(self, name: str) -> AttentionRecord | Tensor:
+        """The attention record with this module path, or the activation at this hook point (see activation()).
+
+        Raises KeyError, which suggests the closest name.
+        """
+        record = next((record for record in self.attention if record.name == name), None)
+        if record is not None:
+            return record
+        if name not in (points := hook_points(self.loaded.model)):
+            near = get_close_matches(str(name), [*(record.name for record in self.records), *points], 1)
+            meant = (
+                f"Is {near[0]} meant?"
+                if near
+                else "run.attention and headlight.hook_points(model) say which there are."
+            )
+            raise KeyError(f"there is no attention and no hook point {name!r}. {meant}")
+        return self.activation(name)
+
+    def to_frame(self) -> frames.DataFrame:
+        """The steps of the pass as a pandas DataFrame, one row per step."""
+        return frames.of_records(self.steps, Step)
+
+    def __repr__(self) -> str:
+        read = f"{len(self.source)} token{'s' * (len(self.source) != 1)}"
+        read += f" and {len(self.target)}" if self.target is not None else ""
+        of = "" if self.texts == 1 else f", the first of {self.texts} texts"
+        of = of if self.text_index is None else f", text {self.index} of {self.texts}"
+        n = len(self.interventions)
+        edits = f", {n} edit{'s' * (n > 1)}" if n else ""
+        return (
+            f"<Trace of {one_line(self.spec.title, 40)}: {read}{of}, {one_line(self.source.text)!r}; {len(self.records)} attentions "
+            f"of {self.config.n_heads} heads{edits}; {self.dtype} on {self.device}, {self.seconds * 1000:.0f} ms>"
+            + "".join(f"\n{warning}" for warning in self.warnings)
+        )
+
+    @property
+    def positions(self) -> tuple[PositionRecord, ...]:
+        """Position records, one per stack."""
+        return tuple(replace(record, text=self.index) for record in self.position_records)
+
+    @property
+    def residual_norms(self) -> dict[str, Tensor]:
+        """‖x‖ [pos] of the residual stream and of each sublayer output, by hook point in forward order."""
+        return {name: norms[self.index] for name, norms in self.norms.items()}
+
+    @property
+    def non_finite(self) -> NonFinite | None:
+        """Where the first NaN or infinity of this text appeared; None if all values are finite.
+
+        Derived from the norms that every run stores, so it is free. A non-finite value inside a sublayer is reported
+        where the sublayer adds to the residual stream.
+        """
+        padding: dict[str, tuple[bool, ...]] = {
+            stack: self._tokens_of_stack(stack).padding for stack, _ in self.config.stacks
+        }
+        return first_non_finite(self.residual_norms, padding)
+
+    def _tokens_of_stack(self, stack: str) -> Tokens:
+        return self.source if stack == "encoder" or self.target is None else self.target
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the trace holds, excluding the model."""
+        kept = sum(record.nbytes + held_bytes(record.values) + held_bytes(record.edited_z) for record in self.records)
+        norms = {id(t): t.nbytes for t in self.norms.values()}  # the same tensor can appear under two names
+        return kept + sum(norms.values()) + held_bytes(self.last_residual)
+
+    def text(self, index: int) -> Self:
+        """A view of this run for another text of the batch."""
+        if not 0 <= index < self.texts:
+            raise IndexError(f"text {index} of a batch of {self.texts}")
+        return replace(self, text_index=index)
+
+    def tokens_of(self, record: AttentionRecord) -> tuple[Tokens, Tokens]:
+        """(query tokens, key tokens) of a record; for cross-attention, target and source."""
+        if record.stack == "encoder" or self.targets is None:
+            return self.sources[record.text], self.sources[record.text]
+        queries = self.targets[record.text]
+        return queries, self.sources[record.text] if record.site == "cross_attn" else queries
+
+    def predictions(self, positions: Sequence[int] | None = None, k: int = 10) -> Predictions:
+        """The k most likely next tokens at each position, in descending order; None means the last token that is not
+        padding.
+
+        Logits are computed only for these positions. Raises TextError for models without an LM head.
+        """
+        head_of(self.loaded)
+        chosen = checked_positions(self.predicting_tokens, positions)
+        self.forward.weights.check()
+        x = self.final_residual(chosen)
+        predictions = likeliest(self.loaded, x, self.predicting_tokens, chosen, k)
+        self.forward.weights.check()  # training may be running concurrently
+        return predictions
+
+    def classes(self) -> Classes:
+        """Output of a classifier: one value per class. Raises TextError for models without a classification head."""
+        answers = classifier_of(self.loaded).classes
+        self.forward.weights.check()
+        logits = self.class_logits()
+        probabilities = answers.probabilities(logits)
+        chances = None if probabilities is None else tuple(probabilities.tolist())
+        return Classes(answers.names, answers.kind, tuple(logits.tolist()), chances)
+
+    def class_logits(self) -> Tensor:
+        """Logits [class] of the classification head in float32. Raises TextError for models without one."""
+        prompt = Prompt((self.source,), None if self.target is None else (self.target,))
+        return class_logits(self.loaded, self.final_residual(range(len(self.predicting_tokens)))[None], prompt)[0]
+
+    def final_residual(self, positions: Sequence[int] | Tensor) -> Tensor:
+        """Final residual stream at these positions of this text, [pos, d_model]: the input of the LM head."""
+        return self.last_residual(torch.as_tensor(positions, device=self.loaded.device))[self.index]
+
+    @property
+    def predicting_tokens(self) -> Tokens:
+        """The tokens after which the model predicts: the target, or the source if there is none."""
+        return self.source if self.target is None else self.target
+
+    def activation(self, point: str, positions: Sequence[int] | None = None) -> Tensor:
+        """Activation at a hook point for this text: the axes of the point without batch, in the dtype of the run.
+
+        `positions` selects along the pos, query or key axis (None: all). core.hook_points(model) lists the names.
+        Stored activations are returned directly; scores and pattern are computed from q and k in float32; anything else
+        takes another forward pass with the same edits, which stops at the hook point. Raises KeyError for an unknown
+        point or one without a tensor, IndexError for a position, TooLarge with the bytes needed and free, and Outdated
+        if the model was trained since.
+        """
+        return activation(self.forward, self.attention, self.last_residual, point, self.index, positions)
+
+    def require_model(self, what: str) -> None:
+        """Raises Refused for a run whose model cannot be rerun or looked into; `what` is what cannot be read from it."""
