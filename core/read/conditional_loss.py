@@ -55,7 +55,7 @@ def given(trace: Trace, positions: Sequence[int] | None = None) -> Given:
     losses, ranks = torch.empty(len(chosen), device=device), torch.empty(len(chosen), dtype=torch.long, device=device)
     if chosen:
         trace.forward.weights.check()
-        x, may_follow = trace.head_input(at), following(trace.loaded, tokens, chosen)
+        x, may_follow = trace.final_residual(at), following(trace.loaded, tokens, chosen)
         with torch.inference_mode():
             for rows in row_blocks(len(chosen), trace.config.vocab_size * 4, LOGIT_BYTES):
                 logits = head(x[None, rows])[0].float()  # [pos, vocab]
@@ -77,7 +77,7 @@ def next_scores(run: Trace, position: int | None = None) -> Tensor:
     at = checked_positions(tokens, None if position is None else [position])
     run.forward.weights.check()
     with torch.inference_mode():
-        scores = allowed_scores(head(run.head_input(at)[None])[0].float(), following(run.loaded, tokens, at))[0]
+        scores = allowed_scores(head(run.final_residual(at)[None])[0].float(), following(run.loaded, tokens, at))[0]
     run.forward.weights.check()  # a training may run at the same time
     return scores
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..model.text import from_ids
+from ..model.attention import RMSNorm
 from ..run.predictions import checked_positions, head_of, labels_of, strings_of
 from ..run.trace import Trace
 from .additions import array

@@ -188,9 +188,9 @@ def mask_rule(free: MaskRule, custom: Given, masks: Sequence[CapturedMask]) -> M
         if bool((visible & ~allowed).any()):
             continue
         if bool((visible == allowed).all()):
-            return replace(rule, given=custom) if custom.is_soft and not bool(allowed.any(-1).all()) else rule
-        partial = partial or replace(rule, given=custom)
-    return partial or replace(free, given=custom if custom.hides else None)
+            return replace(rule, custom=custom) if custom.is_soft and not bool(allowed.any(-1).all()) else rule
+        partial = partial or replace(rule, custom=custom)
+    return partial or replace(free, custom=custom if custom.hides else None)
 
 
 def _rule_of_function(free: MaskRule, made: CapturedMask) -> MaskRule:

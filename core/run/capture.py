@@ -236,7 +236,7 @@ def _score_rule(call: FusedCall, mask: Given | None, n_heads: int, n_query: int,
     hidden = mask if mask is not None and mask.hides else None
     bias = GivenBias(mask) if mask is not None and mask.adds else None
     scale = call.query.shape[-1] ** -0.5 if call.scale is None else call.scale
-    return ScoreRule(MaskRule(n_heads, n_query, n_key, causal=call.is_causal, given=hidden), scale, bias)
+    return ScoreRule(MaskRule(n_heads, n_query, n_key, causal=call.is_causal, custom=hidden), scale, bias)
 
 
 def _uncompiled(function: Any) -> Any:
