@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -66,9 +66,7 @@ async def _frames(
                     yield wire.frame(wire.VALUE, wire.packed(value))
             yield wire.frame(wire.END)
         else:
-            # An edited run is begun where its key belongs, which may be another machine.
-            call: Callable[..., Awaitable[Any]] = getattr(service, "edited_request" if name == "edited" else name)
-            yield wire.frame(wire.VALUE, wire.packed(await call(**arguments)))
+            yield wire.frame(wire.VALUE, wire.packed(await getattr(service, name)(**arguments)))
     except (Refused, IndexError) as error:
         yield wire.refusal(error)
     except Exception as error:

@@ -100,7 +100,8 @@ class RemoteService:
         return key
 
     async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
-        return await self.submit(await self._call("edited", key, tuple(interventions)))
+        # The edited run starts on the machine that its key belongs to, which may be another one.
+        return await self.submit(await self._call("edited_request", key, tuple(interventions)))
 
     async def let_go(self, key: str) -> None:
         """Said once: a machine that is lost, or has forgotten the run, keeps it no longer anyway."""

@@ -31,7 +31,7 @@ DTYPE = re.compile(r"[<>|][biuf]\d{1,2}")
 
 CALLS = {
     name: inspect.signature(call)
-    for name, call in inspect.getmembers(Service, inspect.isfunction)  # with those of the topics' protocols
+    for name, call in inspect.getmembers(Service, inspect.isfunction)
     if not name.startswith("_")
 }
 STREAMS = frozenset(name for name, call in CALLS.items() if "AsyncGenerator" in str(call.return_annotation))

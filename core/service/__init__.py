@@ -34,7 +34,7 @@ from .answers import (
 from .arrival import into_loop
 from .calls import Calls
 from .in_progress import AT_ONCE
-from .local import LocalService
+from .local import LocalService, Service
 from .maps.answers import (
     HIDDEN,
     MAP_KINDS,
@@ -66,7 +66,6 @@ from .positions.answers import (
     WordSwap,
 )
 from .positions.compute import RULES, Rule, paper_rules
-from .protocol import Service
 from .training.answers import FrameFacts, LookFacts, News
 from .training.local import look_facts
 from .training.text_trainer import TextNews, TextTrainer

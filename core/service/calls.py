@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ..run.request import Progress, Request
-from .protocol import Service
+from .local import Service
 from .waiting import Waiting
 
 T = TypeVar("T")

@@ -49,13 +49,19 @@ class Worker:
         self._kept = AnswerCache(KEPT_BYTES, nbytes, engine.weights)
 
     async def submit(self, request: Request) -> str:
+        """The key of a run, which is begun or joined. Raises Busy; whatever else is wrong comes with follow()."""
         self.engine.begin(request)
         return request.key
 
     async def let_go(self, key: str) -> None:
+        """Somebody who was shown this run looks at another one now: it need not be kept for them. Any key will do."""
         self.engine.let_go(key)
 
     async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
+        """The key of the same run with these interventions as well, begun or joined as by submit().
+
+        It reads the tokens that the run read: a target that an encoder-decoder wrote itself is now given to it.
+        """
         request = await self.edited_request(key, interventions)
         self.engine.begin(request, aside=True)
         return request.key

@@ -52,32 +52,39 @@ class LocalMaps(Worker):
     async def tile(
         self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE
     ) -> Tile:
+        """A region of a map, ends excluded; pooled where it has more than cells × cells values."""
         shown = await self._map(key, of)
         check_region(shown, rows, columns)
         return await self._work(partial(compute.tile, shown, rows, columns, cells))
 
     async def row(self, key: str, of: MapTransform, query: int) -> Row:
+        """One row of a map, and why cells of it have no number."""
         shown = await self._map(key, of)
         check_below("row", query, len(shown.queries))
         return await self._work(partial(compute.row, shown, query))
 
     async def column(self, key: str, of: MapTransform, at: int) -> Column:
+        """Who looks at one column of a map. Raises Refused where too many weights would have to be worked out."""
         shown = await self._map(key, of)
         check_below("column", at, len(shown.keys))
         return await self._work(partial(compute.column, shown, at), slow=True)
 
     async def cells(self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int]) -> Tile:
+        """Every value of a region, ends excluded, however large."""
         shown = await self._map(key, of)
         check_region(shown, rows, columns)
         return await self._work(partial(compute.cells, shown, rows, columns), slow=True)
 
     async def scores(self, key: str, record: int, head: int, query: int) -> Scores:
+        """What the softmax of one row of a head is made of."""
         found = await self._record(key, record)
         check_below("head", head, found.n_heads)
         check_below("query", query, found.n_query)
         return await self._work(partial(compute.scores, found, head, query))
 
     async def thumbnails(self, key: str) -> tuple[Thumbnails, ...]:
+        """Of every record of the run."""
+
         async def make() -> tuple[Thumbnails, ...]:
             run = await self._run(key)
             if made := self._in_progress.take(key):
@@ -87,11 +94,16 @@ class LocalMaps(Worker):
         return await self._kept.get(("thumbnails", key), make)
 
     async def heads(self, key: str) -> dict[SiteId, Heads]:
+        """Every weight of the run."""
         run = await self._run(key)
         sites = run_sites(run)
         return await self._work(lambda: {site.id: heads_of(run, site) for site in sites}, slow=True)
 
     async def whole(self, key: str) -> WholeRun:
+        """heads(), openings(), opening_look() and roles() of a small run in one answer: maps that several read are computed once.
+
+        Roles are judged by every row here, also where roles() would draw some of them.
+        """
         whole = await self._again(key, lambda run: whole_of(run, run_sites(run)))
         for site, rest in whole.sinks.items():
             self._kept.put(("sink", key, site), rest)
@@ -99,15 +111,18 @@ class LocalMaps(Worker):
         return whole
 
     async def measures(self, key: str, site: SiteId) -> Measures:
+        """What one number can say about each head of a site: see core.measures."""
         run, at = await self._site(key, site)
         make = partial(measures_of, run, at)
         return await self._kept.get(("measures", key, site), lambda: self._work(make, slow=True))
 
     async def norms(self, key: str, site: SiteId) -> np.ndarray:
+        """‖value · W_O‖ of each key as each head would write it, float32 [layer, head, key]. Kobayashi et al. 2020."""
         run, at = await self._site(key, site)
         return array_of([await self._norms(key, run, record) for record in at.records])
 
     async def likeness(self, key: str, site: SiteId, query: int, weights: Sequence[float]) -> Likeness:
+        """The row of a query by every head of a site, beside weights [key] of somebody else's: of a class that votes, say."""
         run, at = await self._site(key, site)
         check_below("query", query, at.n_query)
         if len(weights) != at.n_key:
@@ -115,17 +130,24 @@ class LocalMaps(Worker):
         return await self._work(partial(likeness_of, run, at, query, weights), slow=True)
 
     async def sink(self, key: str, site: SiteId) -> Sink | None:
+        """The token that the heads of a site rest on, and how much each gives it: see core.read.sinks.sink."""
         run, at = await self._site(key, site)
         make = partial(sink, [run.attention[i] for i in at.records])
         return await self._kept.get(("sink", key, site), lambda: self._work(make, slow=True))
 
     async def looks_at(self, key: str, site: SiteId, query: int, at: int) -> np.ndarray:
+        """The weight that each head of a site gives from one query to one key, `at`; float32 [layer, head]."""
         run, of = await self._site(key, site)
         check_below("query", query, of.n_query)
         check_below("key", at, of.n_key)
         return await self._work(partial(looks_at, run, of, query, at), slow=True)
 
     async def correlations(self, key: str, site: SiteId, layer: int, head: int) -> np.ndarray:
+        """How like the map of one head that of every head of its site is, float32 [layer, head], nan for flat maps.
+
+        Pearson's correlation over the cells that this head may see, without the column of the token that heads rest on, where
+        there is one (Sink.is_sink): core.read.measures.correlation. Of a long text evenly spaced rows are compared.
+        """
         run, of = await self._site(key, site)
         check_below("layer", layer, len(of.records))
         check_below("head", head, of.n_heads)
@@ -134,6 +156,7 @@ class LocalMaps(Worker):
         return await self._work(partial(correlations, run, of, layer, head, apart), slow=True)
 
     async def head_additions(self, key: str, site: SiteId, position: int) -> HeadAdditions:
+        """The additions of every head of a site to the five likeliest words after one token. Raises Refused where a logit is no such sum."""
         attention = await self._writing(key, site)
         make = partial(self._again, key, lambda run: additions_of(run, attention, position))
         return await self._kept.get(("additions of heads", key, site, position), make)
@@ -141,6 +164,7 @@ class LocalMaps(Worker):
     async def head_words(
         self, key: str, site: SiteId, layer: int, head: int, position: int, candidate: int = 0
     ) -> HeadWords:
+        """The additions of one head's looks to one of the five likeliest words after one token, and the words that it raises and lowers."""
         _, at = await self._site(key, site)
         check_below("candidate", candidate, CANDIDATES)
         check_below("layer", layer, len(at.records))
@@ -165,6 +189,8 @@ class LocalMaps(Worker):
         return "cross_attn" if at.id == "cross" else "attn"
 
     async def proof(self, key: str, record: int) -> Receipt:
+        """One record worked out again and compared."""
+
         async def make() -> Receipt:
             found = await self._record(key, record)
             return await self._work((await self._held(found)).receipt, slow=True)
@@ -172,10 +198,16 @@ class LocalMaps(Worker):
         return await self._kept.get(("proof", key, record), make)
 
     async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:
+        """A name for each head of every record, after where its attention goes: see core.read.head_roles.roles."""
         run = await self._run(key)
         return await self._kept.get(("roles", key), lambda: self._work(partial(roles_of, run), slow=True))
 
     async def openings(self, key: str) -> tuple[OpeningLink, ...]:
+        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.read.head_roles.openings.
+
+        Of the kind of attention that opening_look() is about, it is that look.
+        """
+
         async def make() -> tuple[OpeningLink, ...]:
             links = await self._work(partial(openings, await self._run(key)))
             return opened(links, await self.opening_look(key))
@@ -183,12 +215,16 @@ class LocalMaps(Worker):
         return await self._kept.get(("openings", key), make)
 
     async def opening_look(self, key: str) -> Finding:
+        """The look that a picture of the run opens on: see core.read.findings."""
         return await self._kept.get(("opening look", key), lambda: self._again(key, opening_look))
 
     async def findings(self, key: str) -> tuple[Finding, ...]:
+        """The same, and the next best looks of other kinds."""
         return await self._kept.get(("findings", key), lambda: self._again(key, findings))
 
     async def worth(self, key: str) -> tuple[Worth, ...]:
+        """The steps that are worth stepping through: see core.read.worth."""
+
         async def make() -> tuple[Worth, ...]:
             found = await self.findings(key)
             return await self._again(
@@ -198,6 +234,7 @@ class LocalMaps(Worker):
         return await self._kept.get(("worth", key), make)
 
     async def opening(self, key: str, record: int, head: int) -> OpeningLink:
+        """Where to begin reading one head."""
         check_below("head", head, (await self._record(key, record)).n_heads)
         run = await self._run(key)
         return await self._work(partial(opening_of, run, record, head))

@@ -38,6 +38,7 @@ class LocalMasks(Worker):
         self._leaky: tuple[Loaded, Loaded] | None = None
 
     async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> ScoresAndMasks:
+        """The scores of some layers of a site before any mask (None: of all), and the run's masks. Raises TooLarge."""
         run, at = await self._site(key, site)
         chosen = range(len(at.records)) if layers is None else layers
         for layer in chosen:
@@ -47,6 +48,7 @@ class LocalMasks(Worker):
     async def masked_rows(
         self, key: str, site: SiteId, layer: int, head: int, rows: tuple[int, int]
     ) -> tuple[np.ndarray, np.ndarray]:
+        """Some rows of one head, end excluded: its scores before any mask, float32 [row, key], and why cells are masked, as in Tile."""
         run, at = await self._site(key, site)
         check_below("layer", layer, len(at.records))
         check_below("head", head, at.n_heads)
@@ -55,12 +57,17 @@ class LocalMasks(Worker):
         return await self._work(partial(compute.rows_of, run.attention[at.records[layer]], head, range(*rows)))
 
     async def outcome(self, key: str, ids: Sequence[int] = ()) -> Outcome:
+        """The next word, the probabilities of `ids` as the next one, and the loss; of an encoder the text's vector."""
         losses = await self._kept.get(("losses", key), lambda: self._again(key, compute.losses_of))
         return await self._again(key, lambda run: compute.outcome_of(run, ids, losses))
 
     async def padded(
         self, key: str, texts: Sequence[str], side: Literal["left", "right"], text: int, layer: int | None = None
     ) -> PaddingEffect:
+        """These texts in one batch of the run's model, seen from one of them, against that text alone.
+
+        None is the layer in which a head would give padding most.
+        """
         check_below("text", text, len(texts))
         run = await self._run(key)
         if layer is not None:
@@ -79,6 +86,8 @@ class LocalMasks(Worker):
         return await self._pass(prove)
 
     async def leakage(self, key: str) -> LeakageFacts:
+        """The run's text as the model reads it whose last layer learnt without its mask. Raises Refused for any other model."""
+
         def make(run: Trace) -> LeakageFacts:
             check_model(run.loaded)
             with self._leaking:
@@ -90,19 +99,24 @@ class LocalMasks(Worker):
         return await self._kept.get(("leakage", key), lambda: self._again(key, make))
 
     async def unmasked(self, key: str) -> UnmaskedFacts:
+        """The run's text with the causal mask taken away, nothing trained. Raises Refused for a model that has none, or writes nothing."""
+
         def make(run: Trace) -> UnmaskedFacts:
             return compute.unmasked_facts(run, unmasked(run))
 
         return await self._kept.get(("unmasked", key), lambda: self._again(key, make))
 
     async def unscaled(self, key: str) -> ScaleEffect:
+        """How far scores spread and how much choice rows have, with the division by √d and in a run without it."""
         run, other = await self._run(key), await self._run(await self.edited(key, (NoScale(),)))
         return await self._work(lambda: ScaleEffect(sharpness(run.attention), sharpness(other.attention)), slow=True)
 
     async def spreads(self) -> tuple[Spread, ...]:
+        """Random q·k of several widths, measured."""
         return await self._kept.get(("spreads",), lambda: self._work(lambda: tuple(map(spread, WIDTHS)), slow=True))
 
     async def projections(self, d_model: int, widths: tuple[int, int, int], rows: int) -> Compared:
+        """One product for q, k and v against three, timed where models run. Raises Refused for tables that take too long to make."""
         try:
             return await self._work(partial(timed, d_model, widths, rows, self.engine.device), slow=True)
         except ValueError as error:

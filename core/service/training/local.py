@@ -35,21 +35,32 @@ class LocalTraining(Worker):
         engine.load_model = partial(self._load, engine.load_model)
 
     def train(self, spec: Spec) -> AsyncGenerator[News]:
+        """A training from its beginning, as far as it is, and then what comes of it until it has ended. Raises Busy.
+
+        It is begun if nobody did; when the last who watches closes the iterator, one that has not ended is cancelled.
+        """
         return self._trainer.watch(spec)
 
     async def expect_training(self, spec: Spec) -> None:
+        """Somebody may begin this training in a moment: let what it runs in be there by then. Nothing is begun."""
         self._trainer.ready()
 
     async def training(self, spec: Spec) -> News:
+        """What there is of a training now. Nothing is begun and nobody watches. Raises Refused where there is no such training."""
         return self._trainer.now(spec)
 
     async def trained(self, spec: Spec, step: int) -> bytes:
+        """The model of a frame as a zip: config, weights, tokenizer, recipe, card. Raises Refused where there is no such frame."""
         frames = {frame.step: frame for frame in self._trainer.frames(spec)}
         if step not in frames:
             raise Refused(f"This training keeps no step {step}. It keeps {', '.join(map(str, frames))}.")
         return await self._work(partial(watched_training.archive, spec, frames[step]), slow=True)
 
     async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[LookFacts, ...]:
+        """An example as every frame of a training behind step `after` sees it, so far: the next few, so that the first come soon.
+
+        Raises Refused for an example that the task does not read, and where there is no such training.
+        """
         of, frames = watched_training.example(spec, example), self._trainer.frames(spec)
         coming = [frame for frame in frames if frame.step > after][:LOOKS]
         return tuple([await self._look(spec, frame, of) for frame in coming])
@@ -78,4 +89,5 @@ class LocalTraining(Worker):
         return watched_training.opened(spec, frames[step], options["device"], options["dtype"])
 
     async def pause_training(self, spec: Spec) -> None:
+        """Let a training wait where it is once nobody watches it, instead of ending it; whoever watches it next lets it go on."""
         self._trainer.pause(spec)

@@ -32,10 +32,12 @@ class LocalWalks(Worker):
         self._walks = AnswerCache(WALK_BYTES, walk_bytes, engine.weights)
 
     async def walk(self, key: str, stack: str, layer: int, query: int) -> WalkFacts:
+        """What one token is at each step of one layer."""
         found = await self._walk(key, stack, layer, query)
         return await self._pass(partial(walk_facts, found))
 
     async def terms(self, key: str, number: WalkNumber, k: int = 6) -> Terms:
+        """One number of a walk as the sum that it is."""
         found = await self._walk(key, number.stack, number.layer, number.query)
         try:
             return await self._work(partial(terms, found, number.step, number.index, k))
@@ -45,6 +47,8 @@ class LocalWalks(Worker):
             raise Refused(f"There is {error}." if isinstance(error, IndexError) else f"{error}.") from None
 
     async def additions(self, key: str, stack: str) -> tuple[AddedFacts, ...]:
+        """How long a vector every sublayer of a stack adds to every token."""
+
         async def make() -> tuple[AddedFacts, ...]:
             run = await self._run(key)
             try:
@@ -55,18 +59,24 @@ class LocalWalks(Worker):
         return await self._kept.get(("additions", key, stack), make)
 
     async def experts(self, key: str, stack: str) -> ExpertFacts:
+        """The experts that every token took in every layer. Raises Refused for a stack without experts."""
+
         async def make() -> ExpertFacts:
             return await self._again(key, lambda run: expert_facts(run, stack))
 
         return await self._kept.get(("experts", key, stack), make)
 
     async def guesses(self, key: str, query: int | None = None) -> tuple[Guess, ...]:
+        """What the head would make of a token's stream behind every addition; None asks for the last real token."""
+
         async def make() -> tuple[Guess, ...]:
             return await self._again(key, lambda run: guesses(run, query))
 
         return await self._kept.get(("guesses", key, query), make)
 
     async def strip(self, key: str, stack: str, position: int | None = None) -> StripFacts:
+        """One stack at one position, layer by layer; None asks for the last real token."""
+
         async def make() -> StripFacts:
             try:
                 return await self._again(key, lambda run: strip_facts(run, stack, position))
@@ -76,12 +86,15 @@ class LocalWalks(Worker):
         return await self._kept.get(("strip", key, stack, position), make)
 
     async def ending(self, key: str, position: int | None = None, k: int = 10) -> EndingFacts:
+        """From the last layer to the next word. Raises Refused for a model without a head."""
+
         async def make() -> EndingFacts:
             return await self._again(key, lambda run: ending_facts(run, position, k))
 
         return await self._kept.get(("ending", key, position, k), make)
 
     async def residual_paths(self) -> tuple[ResidualPathFacts, ...]:
+        """The gradient in fresh layers with the residual connection and without, worked out once."""
         return await self._kept.get("residual paths", lambda: self._work(residual_path_facts, slow=True))
 
     async def _walk(self, key: str, stack: str, layer: int, query: int) -> Walk:

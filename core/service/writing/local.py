@@ -33,6 +33,11 @@ class LocalWriting(Worker):
     async def write(
         self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] | WrittenOn = ()
     ) -> AsyncGenerator[OpenedText | WrittenToken]:
+        """What follows the run's text: the text with the tokens of `path` behind it, then up to n more as they are written.
+
+        Each token is one turn among the passes, and none is written that nobody waits for. Labels of the tokens `also` come
+        with the first answer. WrittenOn in their place says that the caller has the text already: then only the tokens come.
+        """
         if isinstance(also, WrittenOn):
             async for token in self._written_on(key, tuple(path), n, how, also.first):
                 yield token
@@ -106,6 +111,7 @@ class LocalWriting(Worker):
         return await self._pass(lambda: TextInTurns(run, request, tuple(path), 1).open(also))
 
     async def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
+        """The n_beams likeliest texts of up to n tokens behind the run's text, step by step, in turns as with write()."""
         coming: asyncio.Queue[BeamsGrown | None] = asyncio.Queue()
 
         async def make() -> tuple[BeamsGrown, ...]:
@@ -130,6 +136,7 @@ class LocalWriting(Worker):
             searching.cancel()
 
     async def lens_at(self, key: str, path: Sequence[int], position: int, token: int) -> tuple[LensRow, ...]:
+        """What each layer would say behind one position of the text with `path` behind it, and how it ranks one token."""
         request = self.engine.request_of(key)
 
         def make(run: Trace) -> tuple[LensRow, ...]:
@@ -140,6 +147,7 @@ class LocalWriting(Worker):
         return await self._kept.get(at, lambda: self._again(key, make))
 
     async def wrote(self, key: str, path: Sequence[int]) -> WroteWords:
+        """The heads and single looks that wrote each token of `path`, and each of the last ones of the run's text."""
         request = self.engine.request_of(key)
 
         def make(run: Trace) -> WroteWords:
@@ -149,6 +157,7 @@ class LocalWriting(Worker):
         return await self._kept.get(("wrote", key, tuple(path)), lambda: self._again(key, make))
 
     async def lens_columns(self, key: str, path: Sequence[int], positions: Sequence[int]) -> LensWords:
+        """The words of each layer after many positions of the text with `path` after it, in one pass."""
         request = self.engine.request_of(key)
 
         def make(run: Trace) -> LensWords:
@@ -162,6 +171,7 @@ class LocalWriting(Worker):
         return await self._kept.get(at, lambda: self._again(key, make))
 
     async def written_text(self, key: str, path: Sequence[int]) -> str:
+        """The run's text, of an encoder-decoder its target, with the tokens of `path` behind it: as one would type it."""
         request = self.engine.request_of(key)
 
         def make(run: Trace) -> str:
@@ -174,6 +184,7 @@ class LocalWriting(Worker):
         return await self._again(key, make)
 
     async def cache_cost(self, key: str, path: Sequence[int], n: int = 240) -> CacheCost:
+        """How long the token behind n others takes with and without a cache, measured now, and whether both say the same."""
         request = self.engine.request_of(key)
 
         def make(run: Trace) -> CacheCost:
