@@ -21,7 +21,7 @@ from cluster import token, wire
 from core.errors import Refused
 from core.run.request import Request
 from core.service import LocalService
-from core.service.turns import Askers, asked_from_now_on
+from core.service.queue import Askers, asked_from_now_on
 
 LARGEST = 64 << 20  # bytes of a question: a painted mask of thousands of tokens is a few
 BEAT = 5.0  # seconds

@@ -39,7 +39,7 @@ class Models:
         logs.begin()
         tracebacks.keep_texts_out()
         self.token = token.token()
-        engine = Engine(load_model=models.load, ended=metrics.run_ended, idle=idle.seconds())
+        engine = Engine(load_model=models.load, on_finished=metrics.run_ended, idle_seconds=idle.seconds())
         self.service = LocalService(engine)
         if warm:
             engine.load(warm)

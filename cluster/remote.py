@@ -32,14 +32,14 @@ from core.edits import Intervention
 from core.errors import Busy, Unknown
 from core.run.request import Request
 from core.secret import SETTING as SECRET
-from core.service import News, PairRows, PartRows, PathEdges, Service, SweepPart
-from core.service.turns import current_askers
+from core.service import PairRows, PartRows, PathEdges, Service, SweepPart, TrainingUpdate
+from core.service.queue import current_askers
 
 SESSION = "x-session-id"
 SPREAD = 16  # parts of a model's runs, each of which is on one machine
 PATIENCE = 60.0  # seconds for a machine that was lost to be replaced
 PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before asking again; the last one from then on
-REMEMBERED_BYTES = 64 << 20  # of requests, so that they can be asked again
+MAX_REMEMBERED_BYTES = 64 << 20  # of requests, so that they can be asked again
 TIMEOUT = httpx2.Timeout(5.0, read=30.0, write=30.0, pool=None)  # there is a beat every five seconds
 KEY = re.compile("[0-9a-f]{64}")
 NOBODY = {
@@ -103,10 +103,10 @@ class RemoteService:
         # The edited run starts on the machine that its key belongs to, which may be another one.
         return await self.submit(await self._call("edited_request", key, tuple(interventions)))
 
-    async def let_go(self, key: str) -> None:
+    async def release(self, key: str) -> None:
         """Said once: a machine that is lost, or has forgotten the run, keeps it no longer anyway."""
         with suppress(Lost, Unknown):
-            await self._once("let_go", {"key": key}, ())
+            await self._once("release", {"key": key}, ())
 
     async def follow(self, key: str) -> AsyncGenerator[Any]:
         with self._lock:
@@ -249,7 +249,7 @@ class RemoteService:
                 self._requests[request.key] = request
                 self._request_bytes += request.nbytes
             self._requests.move_to_end(request.key)
-            while self._request_bytes > REMEMBERED_BYTES and len(self._requests) > 1:
+            while self._request_bytes > MAX_REMEMBERED_BYTES and len(self._requests) > 1:
                 _, oldest = self._requests.popitem(last=False)
                 self._request_bytes -= oldest.nbytes
 
@@ -309,7 +309,7 @@ class Seen:
         self.again += 1
         if isinstance(value, SweepPart | PartRows | PathEdges | PairRows):
             return self._rows(value)
-        if isinstance(value, News):
+        if isinstance(value, TrainingUpdate):
             return self._news(value)
         if name in ("write", "beams"):  # the same request draws the same words
             if self.again <= self.values:
@@ -326,7 +326,7 @@ class Seen:
         self.rows = part.first + part.n
         return part.rest(known) if part.first < known else part
 
-    def _news(self, news: News) -> News:
+    def _news(self, news: TrainingUpdate) -> TrainingUpdate:
         points = tuple(point for point in news.points if point.step > self.step)
         frames = tuple(frame for frame in news.frames if frame.step > self.frame)
         self.step = points[-1].step if points else self.step

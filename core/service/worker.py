@@ -19,13 +19,10 @@ from ..run.predictions import Predictions
 from ..run.recorder import Held
 from ..run.request import Request
 from ..run.trace import Trace
-from .answer_cache import AnswerCache
-from .answers import Site, SiteId
-from .arrival import arrival, only_arrival
 from .engine import OWN, Engine
-from .facts import sites_of
-from .maps.compute import array
-from .turns import Places, Turns, current_askers
+from .event_loop import AnswerCache, wait_in_loop, wait_or_cancel
+from .facts import Site, SiteId, array, sites_of
+from .queue import Slots, TaskQueue, current_askers
 
 T = TypeVar("T")
 
@@ -43,19 +40,19 @@ class Worker:
         self.engine = engine
         # Torch work: leave a core to the server. What is quick never waits for what takes seconds.
         workers = workers or max(1, cores() - 1)
-        self._quick = Turns("quick", workers, engine.usage)
-        self._slow = Turns("slow", workers, engine.usage)
-        self._places = Places(MOST_WAITING, MANY, OWN)
-        self._kept = AnswerCache(KEPT_BYTES, nbytes, engine.weights)
+        self._quick = TaskQueue("quick", workers, engine.usage)
+        self._slow = TaskQueue("slow", workers, engine.usage)
+        self._slots = Slots(MOST_WAITING, MANY, OWN)
+        self._kept = AnswerCache(KEPT_BYTES, nbytes, engine.weight_versions)
 
     async def submit(self, request: Request) -> str:
         """The key of a run, which is begun or joined. Raises Busy; whatever else is wrong comes with follow()."""
         self.engine.begin(request)
         return request.key
 
-    async def let_go(self, key: str) -> None:
+    async def release(self, key: str) -> None:
         """Somebody who was shown this run looks at another one now: it need not be kept for them. Any key will do."""
-        self.engine.let_go(key)
+        self.engine.release(key)
 
     async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
         """The key of the same run with these interventions as well, begun or joined as by submit().
@@ -63,7 +60,7 @@ class Worker:
         It reads the tokens that the run read: a target that an encoder-decoder wrote itself is now given to it.
         """
         request = await self.edited_request(key, interventions)
-        self.engine.begin(request, aside=True)
+        self.engine.begin(request, background=True)
         return request.key
 
     async def edited_request(self, key: str, interventions: Sequence[Intervention]) -> Request:
@@ -87,21 +84,21 @@ class Worker:
         """The trace of a key, seen from its first text. Whoever waits for it here counts as one who waits for the run."""
         waiting = self.engine.submit(self.engine.request_of(key))
         try:
-            return (await arrival(waiting.future)).text(0)
+            return (await wait_in_loop(waiting.future)).text(0)
         finally:
             waiting.cancel()
 
-    async def _again(self, key: str, make: Callable[[Trace], T], aside: bool = False) -> T:
+    async def _again(self, key: str, make: Callable[[Trace], T], background: bool = False) -> T:
         """Something that runs the model once more, in its turn. Raises Refused for positions that the run does not have."""
         run = await self._run(key)
         try:
-            return await self._pass(partial(make, run), aside)
+            return await self._pass(partial(make, run), background)
         except IndexError as error:
             raise Refused(f"This run has no {error}.") from None
 
-    async def _pass(self, make: Callable[[], T], aside: bool = False) -> T:
+    async def _pass(self, make: Callable[[], T], background: bool = False) -> T:
         """Run a model in its turn and return the result."""
-        return await only_arrival(self.engine.again(make, aside))
+        return await wait_or_cancel(self.engine.schedule(make, background))
 
     async def _record(self, key: str, record: int) -> AttentionRecord:
         run = await self._run(key)
@@ -131,10 +128,10 @@ class Worker:
 
     async def _work(self, make: Callable[[], T], slow: bool = False) -> T:
         """Something that only reads what a run holds, in a thread of one of the two pools."""
-        leave_place = self._places.take(current_askers())
+        release_slot = self._slots.acquire(current_askers())
         future = (self._slow if slow else self._quick).submit(partial(self._guarded, make))
-        future.add_done_callback(lambda _: leave_place())
-        return await only_arrival(future)
+        future.add_done_callback(lambda _: release_slot())
+        return await wait_or_cancel(future)
 
     def _guarded(self, make: Callable[[], T]) -> T:
         with memory.guarded(self.engine.device, "This picture", SHORTER):

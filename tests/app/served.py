@@ -12,10 +12,10 @@ import core
 from app.attention import picture
 from app.session import service as session_service
 from core.run.trace import Trace
-from core.service import Calls, Facts, LocalService
+from core.service import Facts, LocalService, SyncCalls
 
 T = TypeVar("T")
-_numbers, _calls = count(), Calls(cast(Any, None))
+_numbers, _calls = count(), SyncCalls(cast(Any, None))
 
 
 def ask(call: Coroutine[Any, Any, T]) -> T:

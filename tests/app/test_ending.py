@@ -15,7 +15,7 @@ from app.session.examples import MARY
 from app.transport import messages
 from core.read.ending import ending
 from core.service.facts import facts_of
-from core.service.walks.compute import ending_facts, residual_path_facts
+from core.service.walks import ending_facts, residual_path_facts
 from tests.app.plain import Plain
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2

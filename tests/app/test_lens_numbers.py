@@ -22,7 +22,7 @@ from core.read import aggregate, measures
 from core.run.request import Request
 from core.run.trace import Trace
 from core.service import HIDDEN, MapTransform, word_groups
-from core.service.maps import compute
+from core.service import maps as compute
 from tests.app.served import ask as answered
 from tests.app.served import drawn, local, serve
 

@@ -20,7 +20,7 @@ from core.read import measures
 from core.run.attention import AttentionRecord
 from core.run.trace import Trace
 from core.service import MapTransform
-from core.service.maps.compute import reasons
+from core.service.maps import reasons
 from tests.app.served import ask, drawn, serve
 
 SMALL: dict[str, Any] = {

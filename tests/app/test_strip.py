@@ -16,7 +16,7 @@ from app.session.examples import MARY
 from app.shell import routes
 from core.read.strip import strip
 from core.run.request import Request
-from core.service.walks.compute import strip_facts
+from core.service.walks import strip_facts
 from tests.app.browsing import box_of
 from tests.app.plain import Plain
 from tests.app.served import local

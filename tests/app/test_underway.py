@@ -30,7 +30,7 @@ from core.run.request import Request
 from core.run.trace import Trace
 from core.service import THUMBNAIL, LocalService
 from core.service.facts import facts_of
-from core.service.in_progress import MOST_RUNS, RunInProgress, RunsInProgress
+from core.service.pictures import MOST_RUNS, RunInProgress, RunsInProgress
 from tests.app.served import ask, drawn
 from tests.app.test_pack import SMALL
 
@@ -149,8 +149,10 @@ class Gate:
 
     def __init__(self, shared: LocalService, layer: int) -> None:
         self.layer, self.reached, self.open = layer, threading.Event(), threading.Event()
-        self.live, real = shared._in_progress, shared.engine.watch
-        shared.engine.watch = lambda request, future, changed: self.watched(request.key, real(request, future, changed))
+        self.live, real = shared._in_progress, shared.engine.on_progress
+        shared.engine.on_progress = lambda request, future, changed: self.watched(
+            request.key, real(request, future, changed)
+        )
 
     def watched(self, key: str, tell: Callable[[Trace], object]) -> Callable[[Trace], None]:
         def wait(so_far: Trace) -> None:

@@ -19,8 +19,8 @@ import core
 from core.errors import Busy, RunCancelled, TextError, Unknown
 from core.run.chunks import Chunks
 from core.run.trace import Trace
-from core.service import AnswerCache, Calls, MapTransform, TensorPlace, into_loop
-from core.service.maps.answers import HeadDone, LayerDone, RunDone
+from core.service import AnswerCache, MapTransform, SyncCalls, TensorPlace, into_loop
+from core.service.maps import HeadDone, LayerDone, RunDone
 from core.write.generate import Sampling
 from tests.core.serving import REQUEST, TEXT, ask, assert_plain, close, run_of, service
 from tests.core.test_engine import WORDS, Gate, Loader
@@ -79,7 +79,7 @@ def test_a_run_ends_when_the_last_who_follows_closes() -> None:
         gate.open.set()
 
     ask(follow())
-    shared.engine._turns.submit(lambda: None).result()  # behind the run
+    shared.engine._queue.submit(lambda: None).result()  # behind the run
     assert gate.layers == 1 and shared.engine.status()["traces"] == 0
 
 
@@ -115,7 +115,7 @@ def test_a_run_ends_when_who_follows_leaves_in_the_moment_of_a_change(steps: int
 
 def test_a_thread_follows_and_cancels() -> None:
     gate = Gate()
-    calls = Calls(service(gate))
+    calls = SyncCalls(service(gate))
     waiting = calls.submit(REQUEST)
     assert gate.begun.wait(10) and not waiting.done() and not waiting.wait(0.01)
     waiting.cancel()
@@ -186,7 +186,7 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
     shared = service(lambda *_, **__: loaded, max_traces=1)
     request = core.Request("minilm", ("word " * 130,))
     seen: list[weakref.ref[Trace]] = []
-    watch = shared.engine.watch
+    watch = shared.engine.on_progress
 
     def watched(*run: Any) -> Callable[[Trace], object]:
         tell = watch(*run)
@@ -197,11 +197,11 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
 
         return told
 
-    shared.engine.watch = watched
+    shared.engine.on_progress = watched
     seen.append(weakref.ref(run_of(shared, request)))
     ask(shared.thumbnails(request.key))
     run_of(shared, core.Request("minilm", ("Another.",)))
-    turns = [turns._pool for turns in (shared._quick, shared._slow, shared._in_progress._turns, shared.engine._turns)]
+    turns = [turns._pool for turns in (shared._quick, shared._slow, shared._in_progress._queue, shared.engine._queue)]
     for pool in (*turns, shared.engine._loaders):
         pool.shutdown()  # a thread lets go of what it did last a moment after its answer is there
     gc.collect()
@@ -243,7 +243,7 @@ def test_a_tile_waits_for_nobody_s_second_pass_and_no_second_pass_runs_outside_a
         busy.set()
         assert free.wait(20)
 
-    other = shared.engine._turns.submit(pass_of_somebody_else)
+    other = shared.engine._queue.submit(pass_of_somebody_else)
     assert busy.wait(10)
     key, ran = REQUEST.key, []
     run = run_of(shared)
@@ -295,7 +295,7 @@ def test_next_words_that_a_crowd_asks_for_take_one_turn_among_the_passes(monkeyp
     shared = service()
     run_of(shared)
     turns: list[int] = []
-    again = shared.engine.again
+    again = shared.engine.schedule
     monkeypatch.setattr(shared.engine, "again", lambda *args: (turns.append(1), again(*args))[1])
 
     async def asked() -> list[Any]:

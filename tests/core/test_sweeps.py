@@ -16,7 +16,7 @@ from core import memory
 from core.errors import InterventionError, Refused, TextError, TooLarge
 from core.model.hooks import Look
 from core.model.transformer import MLP
-from core.service import Calls, CutLooks, LocalService, PatchHeads, SilenceHeads, SweepPart
+from core.service import CutLooks, LocalService, PatchHeads, SilenceHeads, SweepPart, SyncCalls
 from core.sweep import ablations, branches
 from core.sweep.sweeps import HeadPlace, LookPlace, begin_heads
 from tests.core.conftest import KINDS, make_loaded
@@ -242,7 +242,7 @@ def test_answers_of_other_lengths_and_vocabularies(dorothy: core.Trace) -> None:
     assert not other.shared and other.kl is None and other.words[0].after is None and other.words[-1].before is None
 
 
-def collected(service: LocalService, calls: Calls, key: str, asked: Any) -> list[SweepPart]:
+def collected(service: LocalService, calls: SyncCalls, key: str, asked: Any) -> list[SweepPart]:
     async def collect() -> list[SweepPart]:
         return [part async for part in service.sweep(key, asked)]
 
@@ -251,10 +251,10 @@ def collected(service: LocalService, calls: Calls, key: str, asked: Any) -> list
 
 def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypatch: Any) -> None:
     loaded = tiny(n_decoder_layers=2)
-    monkeypatch.setattr("core.service.sweeps.TURN", 1e-9)
+    monkeypatch.setattr("core.service.sweeps.TIME_SLICE_SECONDS", 1e-9)
     engine = core.Engine(load_model=lambda *_, **__: loaded)
     service = LocalService(engine)
-    calls = Calls(service)
+    calls = SyncCalls(service)
     run = core.trace(loaded, ids=IDS)
     request = core.Request("given", ("x",))
     with engine._lock:
@@ -273,7 +273,7 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     for asked in (SilenceHeads(position=99), CutLooks(head=9), SilenceHeads(token=10**6)):
         with pytest.raises(Refused):
             collected(service, calls, request.key, asked)
-    monkeypatch.setattr(service._sweeps._places, "most", 0)
+    monkeypatch.setattr(service._sweeps._slots, "most", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
         collected(service, calls, request.key, SilenceHeads("mean"))
 
@@ -283,7 +283,7 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
     monkeypatch.setattr("core.service.sweeps.cores", lambda: 2 * torch.get_num_threads())
     engine = core.Engine(load_model=lambda *_, **__: tiny(n_decoder_layers=3))
     service = LocalService(engine)
-    calls, request = Calls(service), core.Request("given", ("x",))
+    calls, request = SyncCalls(service), core.Request("given", ("x",))
     run = core.trace(tiny(n_decoder_layers=3), ids=IDS)
     with engine._lock:
         engine._remember(request)
@@ -303,7 +303,7 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
     plain = core.sweep_heads(run)
     assert part.sweep.after.probability is not None and plain.after.probability is not None
     np.testing.assert_allclose(part.sweep.after.probability, plain.after.probability, atol=1e-5)
-    service._sweeps._places.taken = 1  # somebody else sweeps: one core is left to the server
+    service._sweeps._slots.taken = 1  # somebody else sweeps: one core is left to the server
     batches.clear()
     collected(service, calls, request.key, SilenceHeads("mean"))
     assert [batch[:2] for batch in batches] == [(0, 12)]
@@ -311,10 +311,10 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
 
 def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(tiny: Tiny, monkeypatch: Any) -> None:
     loaded = tiny(n_decoder_layers=2)
-    monkeypatch.setattr("core.service.sweeps.TURN", 1e-9)
+    monkeypatch.setattr("core.service.sweeps.TIME_SLICE_SECONDS", 1e-9)
     engine = core.Engine(load_model=lambda *_, **__: loaded)
     service = LocalService(engine)
-    calls = Calls(service)
+    calls = SyncCalls(service)
     request = core.Request("given", ("x",))
     with engine._lock:
         engine._remember(request)
@@ -343,7 +343,7 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
         service, calls, request.key, SilenceHeads("mean")
     )  # comes after what was left, in the one queue of turns
     assert again[-1].of == 8 and len(batches) <= reached + 1 + 8, "the rows that nobody waited for were never run"
-    assert service._sweeps._places.taken == 0
+    assert service._sweeps._slots.taken == 0
 
     async def join_one_that_leaves() -> tuple[list[int], list[int]]:
         """The first rows of the parts of somebody who begins a sweep and leaves, and of somebody who joined him."""

@@ -15,7 +15,7 @@ from app.session.screen import Screen
 from app.transport import messages
 from core.errors import Refused
 from core.model.text import Tokens
-from core.service import BeamsGrown, Facts, OpenedText, Reading, WrittenToken
+from core.service import BeamsGrown, Facts, PreparedText, Reading, WrittenToken
 
 WHOLE = 1_000_000  # weights of one message; above, the mean of all heads travels with the head that is looked with
 
@@ -75,7 +75,7 @@ def marks(tokens: Tokens) -> list[tuple[int, str]]:
     return sorted(found.items())
 
 
-def begun(answer: OpenedText, head: tuple[int, int] | None) -> bytes:
+def begun(answer: PreparedText, head: tuple[int, int] | None) -> bytes:
     """A prompt and what is after it."""
     opening = answer.opening
     body = messages.Body()

@@ -24,7 +24,7 @@ from app.transport import messages
 from core.edits import from_text
 from core.model.rules import REASONS
 from core.run.request import Request
-from core.service import AddedFacts, EndingFacts, ExpertFacts, Facts, ResidualPathFacts, SiteWalk, WalkFacts, Worth
+from core.service import AddedFacts, EndingFacts, ExpertFacts, Facts, LayerWalk, ResidualPathFacts, SiteWalk, Worth
 
 ALL_HEADS = 120_000  # numbers of keys and values up to which those of every head go along
 MOST_ROWS = 48  # of a norm's input
@@ -46,7 +46,7 @@ class Arrays:
 
 
 def packed(
-    run: Facts, walk: WalkFacts, added: Sequence[AddedFacts], head: int, ends: np.ndarray | None = None
+    run: Facts, walk: LayerWalk, added: Sequence[AddedFacts], head: int, ends: np.ndarray | None = None
 ) -> bytes:
     """The message of one walk. `head` is the one whose keys and values go along where not all do.
 
@@ -169,7 +169,7 @@ def _step(step: Step | Fold) -> dict[str, Any]:
     return {"fold": [step.first, step.last], "same": step.same} if isinstance(step, Fold) else asdict(step)
 
 
-def _site(run: Facts, walk: WalkFacts, site: SiteWalk, head: int, arrays: Arrays) -> dict[str, Any]:
+def _site(run: Facts, walk: LayerWalk, site: SiteWalk, head: int, arrays: Arrays) -> dict[str, Any]:
     name = site.site
     facts = run.records[site.record]
     group = facts.n_heads // facts.n_kv_heads
@@ -204,7 +204,7 @@ def _site(run: Facts, walk: WalkFacts, site: SiteWalk, head: int, arrays: Arrays
     }
 
 
-def _norm(walk: WalkFacts, step: str, arrays: Arrays) -> dict[str, Any]:
+def _norm(walk: LayerWalk, step: str, arrays: Arrays) -> dict[str, Any]:
     norm = walk.norms[step]
     before = norm.before
     n = len(before)

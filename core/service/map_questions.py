@@ -9,39 +9,50 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
-from ...errors import Refused
-from ...read import aggregate
-from ...read.findings import Finding, findings, opened, opening_look
-from ...read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
-from ...read.looks import looks_in
-from ...read.sinks import Sink, sink
-from ...read.worth import Worth, worth
-from ...run.attention import Receipt
-from ...run.trace import Trace
-from ..answers import SiteId
-from ..arrival import arrival
-from ..in_progress import RunsInProgress
-from ..worker import Worker, array_of, check_below, run_sites
-from . import compute
-from .answers import (
+from ..errors import Refused
+from ..read import aggregate
+from ..read.findings import Finding, findings, opened, opening_look
+from ..read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
+from ..read.looks import looks_in
+from ..read.sinks import Sink, sink
+from ..read.worth import Worth, worth
+from ..run.attention import Receipt
+from ..run.trace import Trace
+from . import maps
+from .event_loop import wait_in_loop
+from .facts import SiteId
+from .maps import (
     MAP_KINDS,
     TILE,
     Column,
+    FullRun,
     HeadAdditions,
     Heads,
     HeadWords,
-    Likeness,
+    Map,
     MapTransform,
     Measures,
     Row,
     Scores,
+    Similarity,
     Thumbnails,
     Tile,
-    WholeRun,
 )
-from .compute import Map
-from .heads import correlations, heads_of, likeness_of, looks_at, measures_of, thumbnails_of, whole_of
-from .pushes import CANDIDATES, additions_of, moves_of, words_of
+from .pictures import (
+    CANDIDATES,
+    RunsInProgress,
+    additions_of,
+    correlations,
+    heads_of,
+    looks_at,
+    measures_of,
+    moves_of,
+    similarity_of,
+    thumbnails_of,
+    whole_of,
+    words_of,
+)
+from .worker import Worker, array_of, check_below, run_sites
 
 
 class LocalMaps(Worker):
@@ -55,32 +66,32 @@ class LocalMaps(Worker):
         """A region of a map, ends excluded; pooled where it has more than cells × cells values."""
         shown = await self._map(key, of)
         check_region(shown, rows, columns)
-        return await self._work(partial(compute.tile, shown, rows, columns, cells))
+        return await self._work(partial(maps.tile, shown, rows, columns, cells))
 
     async def row(self, key: str, of: MapTransform, query: int) -> Row:
         """One row of a map, and why cells of it have no number."""
         shown = await self._map(key, of)
         check_below("row", query, len(shown.queries))
-        return await self._work(partial(compute.row, shown, query))
+        return await self._work(partial(maps.row, shown, query))
 
     async def column(self, key: str, of: MapTransform, at: int) -> Column:
         """Who looks at one column of a map. Raises Refused where too many weights would have to be worked out."""
         shown = await self._map(key, of)
         check_below("column", at, len(shown.keys))
-        return await self._work(partial(compute.column, shown, at), slow=True)
+        return await self._work(partial(maps.column, shown, at), slow=True)
 
     async def cells(self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int]) -> Tile:
         """Every value of a region, ends excluded, however large."""
         shown = await self._map(key, of)
         check_region(shown, rows, columns)
-        return await self._work(partial(compute.cells, shown, rows, columns), slow=True)
+        return await self._work(partial(maps.cells, shown, rows, columns), slow=True)
 
     async def scores(self, key: str, record: int, head: int, query: int) -> Scores:
         """What the softmax of one row of a head is made of."""
         found = await self._record(key, record)
         check_below("head", head, found.n_heads)
         check_below("query", query, found.n_query)
-        return await self._work(partial(compute.scores, found, head, query))
+        return await self._work(partial(maps.scores, found, head, query))
 
     async def thumbnails(self, key: str) -> tuple[Thumbnails, ...]:
         """Of every record of the run."""
@@ -88,7 +99,7 @@ class LocalMaps(Worker):
         async def make() -> tuple[Thumbnails, ...]:
             run = await self._run(key)
             if made := self._in_progress.take(key):
-                return tuple([await arrival(future) for future in made])
+                return tuple([await wait_in_loop(future) for future in made])
             return await self._work(lambda: tuple(thumbnails_of(record) for record in run.attention), slow=True)
 
         return await self._kept.get(("thumbnails", key), make)
@@ -99,7 +110,7 @@ class LocalMaps(Worker):
         sites = run_sites(run)
         return await self._work(lambda: {site.id: heads_of(run, site) for site in sites}, slow=True)
 
-    async def whole(self, key: str) -> WholeRun:
+    async def whole(self, key: str) -> FullRun:
         """heads(), openings(), opening_look() and roles() of a small run in one answer: maps that several read are computed once.
 
         Roles are judged by every row here, also where roles() would draw some of them.
@@ -121,13 +132,13 @@ class LocalMaps(Worker):
         run, at = await self._site(key, site)
         return array_of([await self._norms(key, run, record) for record in at.records])
 
-    async def likeness(self, key: str, site: SiteId, query: int, weights: Sequence[float]) -> Likeness:
+    async def similarity(self, key: str, site: SiteId, query: int, weights: Sequence[float]) -> Similarity:
         """The row of a query by every head of a site, beside weights [key] of somebody else's: of a class that votes, say."""
         run, at = await self._site(key, site)
         check_below("query", query, at.n_query)
         if len(weights) != at.n_key:
             raise Refused(f"There must be a weight for each of {at.n_key:,} keys, and there are {len(weights):,}.")
-        return await self._work(partial(likeness_of, run, at, query, weights), slow=True)
+        return await self._work(partial(similarity_of, run, at, query, weights), slow=True)
 
     async def sink(self, key: str, site: SiteId) -> Sink | None:
         """The token that the heads of a site rest on, and how much each gives it: see core.read.sinks.sink."""
@@ -228,7 +239,7 @@ class LocalMaps(Worker):
         async def make() -> tuple[Worth, ...]:
             found = await self.findings(key)
             return await self._again(
-                key, lambda run: worth(run, found), aside=True
+                key, lambda run: worth(run, found), background=True
             )  # a walk that is asked for comes first
 
         return await self._kept.get(("worth", key), make)

@@ -1,62 +1,96 @@
-"""LocalService: the Service of an Engine in this process.
-
-What only reads a run's queries and keys is computed in a pool of its own, so that no thread of a server waits for it. What
-needs another pass takes its turn among the passes; nobody's tile waits for that.
-"""
+"""Next words of a run: the likeliest after each token, beside the text's own, and the probability of words that are asked about."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import threading
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..errors import Refused
+from ..errors import Refused, TextError
 from ..model.config import ModelConfig
+from ..model.text import from_ids, tokenize
 from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison, answer_change, compare
+from ..read.conditional_loss import given, probabilities
 from ..read.swaps import Swap
 from ..run.classes import Classes
-from ..run.request import Progress
-from ..run.trace import Predictions
+from ..run.request import Progress, Request
+from ..run.trace import Predictions, Trace
 from ..sweep.ablations import HeadEffects
 from ..sweep.pairs import Pair
 from ..sweep.part import Part
 from ..sweep.sweeps import Asked
-from .answers import (
-    AskedParts,
-    AskedPaths,
-    Facts,
+from .engine import Engine
+from .event_loop import into_loop
+from .facts import Facts, NextWord, TensorPlace, Values, array, facts_of
+from .jobs import RunHandle
+from .map_questions import LocalMaps
+from .maps import HeadDone, LayerDone, RunDone
+from .masks import LocalMasks
+from .pictures import OF_A_HEAD, RunsInProgress, small, values_of
+from .positions import LocalPositions
+from .sweep_rows import (
     HeadNotes,
-    NextWord,
     PairRows,
     PartEstimates,
     PartRows,
     PartTests,
+    PatchRequest,
     PathEdges,
+    PathRequest,
     SweepPart,
-    TensorPlace,
-    Values,
 )
-from .arrival import into_loop
-from .engine import Engine
-from .facts import facts_of
-from .in_progress import RunsInProgress
-from .maps.answers import HeadDone, LayerDone, RunDone
-from .maps.compute import array
-from .maps.heads import OF_A_HEAD, small, values_of
-from .maps.local import LocalMaps
-from .masks.local import LocalMasks
-from .next_words import next_words_of, word_chances_of
-from .positions.local import LocalPositions
 from .sweeps import Sweeps
-from .training.local import LocalTraining
-from .walks.local import LocalWalks
-from .writing.local import LocalWriting
+from .training import LocalTraining
+from .walks import LocalWalks
+from .writing import LocalWriting
+
+
+def next_words_of(run: Trace, positions: Sequence[int], k: int) -> tuple[NextWord, ...]:
+    """One for each position. Raises TextError for a model that does not write the next word, IndexError for a position."""
+    tokens = run.source if run.target is None else run.target
+    real = [not padding for padding in tokens.padding]
+    asked = list(positions)
+    followed = [i for i in asked if 0 <= i < len(tokens) - 1 and real[i] and real[i + 1]]
+    own = given(run, followed)  # first: it says why a model that does not write has none
+    found = run.predictions(asked, k)
+    chances = zip(followed, own.probabilities.tolist(), own.ranks.tolist(), strict=True)
+    known = {position: (probability, rank) for position, probability, rank in chances}
+    # One at a time: next to another one a token may read differently.
+    labels = {i: from_ids(run.loaded.tokenizer, (i,)).labels[0] for ids in found.ids for i in ids}
+    return tuple(
+        NextWord(
+            position,
+            tuple((labels[i], p) for i, p in zip(ids, probs, strict=True)),
+            known.get(position),
+            run.config.vocab_size,
+        )
+        for position, ids, probs in zip(asked, found.ids, found.probs, strict=True)
+    )
+
+
+def token_probabilities_of(run: Trace, words: Sequence[str], position: int | None) -> tuple[float | None, ...]:
+    """The probability of each word as the next one, None for a word of several tokens. Raises as conditional_loss.probabilities."""
+    ids = [_single(run, word) for word in words]
+    chances = iter(probabilities(run, [id for id in ids if id is not None], position).tolist())
+    return tuple(None if id is None else next(chances) for id in ids)
+
+
+def _single(run: Trace, word: str) -> int | None:
+    """The token of a word that follows another, with its space; None where it is no single token."""
+    try:
+        ids = tokenize(run.loaded.tokenizer, f" {word.strip()}", add_special_tokens=False).ids
+    except TextError:
+        return None
+    return ids[0] if len(ids) == 1 else None
+
 
 PLACE = 0.5  # seconds between two looks at how far a run is, of which nobody tells it
 
@@ -76,8 +110,8 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
         self._in_progress = RunsInProgress(engine.usage)
-        engine.watch = self._in_progress.watch
-        self._sweeps = Sweeps(partial(engine.again, aside=True), self._run, engine.weights)
+        engine.on_progress = self._in_progress.watch
+        self._sweeps = Sweeps(partial(engine.schedule, background=True), self._run, engine.weight_versions)
 
     # runs
 
@@ -115,12 +149,12 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
     async def model(self, model_id: str) -> ModelConfig | None:
         """The config of a model that is in memory now."""
-        loaded = self.engine.ready(model_id)
+        loaded = self.engine.loaded_model(model_id)
         return None if loaded is None else loaded.config
 
     async def chats(self, model_id: str) -> bool:
         """Whether a model that is in memory now has a chat template, so that it reads a text as a conversation."""
-        loaded = self.engine.ready(model_id)
+        loaded = self.engine.loaded_model(model_id)
         return loaded is not None and loaded.chat_template is not None
 
     async def facts(self, key: str) -> Facts:
@@ -184,14 +218,14 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
         return await self._kept.get(("next", key, tuple(positions), k), make)
 
-    async def word_chances(
+    async def token_probabilities(
         self, key: str, words: Sequence[str], position: int | None = None
     ) -> tuple[float | None, ...]:
         """The probability of each of these words as the next one after a position (None: the last real token); None for a word
         that is not a single token with the space before it. Raises Refused for a model that does not write."""
 
         async def make() -> tuple[float | None, ...]:
-            return await self._again(key, lambda run: word_chances_of(run, words, position))
+            return await self._again(key, lambda run: token_probabilities_of(run, words, position))
 
         return await self._kept.get(("chances", key, tuple(words), position), make)
 
@@ -219,26 +253,26 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
         another run. Its rows come as they are worked out, in turn with everybody's passes; finished sweeps are kept."""
         return self._sweeps.parts(key, asked)
 
-    async def part_estimates(self, key: str, asked: AskedParts) -> PartEstimates:
+    async def part_estimates(self, key: str, asked: PatchRequest) -> PartEstimates:
         """By how much each part of a run would move a lead, to first order, and what there is to run: the order of part_rows()
         follows from it, and no more. Raises TextError for texts of unequal lengths, and TooLarge before anything runs."""
         return await self._sweeps.estimates(key, asked)
 
-    def part_rows(self, key: str, asked: AskedParts, only: Part | None = None) -> AsyncGenerator[PartRows]:
+    def part_rows(self, key: str, asked: PatchRequest, only: Part | None = None) -> AsyncGenerator[PartRows]:
         """The next word with each head, MLP and stream at a word changed by itself: a run for each, the strongest estimates first,
         as sweep() gives its rows. `only` is one part alone, which waits for none of the others."""
         return self._sweeps.part_rows(key, asked, only)
 
-    async def part_tests(self, key: str, asked: AskedParts, part: Part) -> PartTests:
+    async def part_tests(self, key: str, asked: PatchRequest, part: Part) -> PartTests:
         """One head or MLP silent, at its mean and, where there is another run, taken from it, and whether these tests agree."""
         return await self._sweeps.tests(key, asked, part)
 
-    def path_edges(self, key: str, asked: AskedParts, paths: AskedPaths) -> AsyncGenerator[PathEdges]:
+    def path_edges(self, key: str, asked: PatchRequest, paths: PathRequest) -> AsyncGenerator[PathEdges]:
         """How far the change of one head moves the lead through one input of a later head, all else held: a run for each path, as
         sweep() gives its rows. Raises TextError for unequal lengths, and TooLarge before anything runs."""
         return self._sweeps.path_edges(key, asked, paths)
 
-    async def head_notes(self, key: str, asked: AskedParts) -> HeadNotes:
+    async def head_notes(self, key: str, asked: PatchRequest) -> HeadNotes:
         """Every head by the token that it reads where it acts, and by which of the two answers its output pushes up or down."""
         return await self._sweeps.notes(key, asked)
 
@@ -257,14 +291,14 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 
         async def make() -> AnswerChange:
             first = await self._run(key)
-            return await self._again(other, lambda run: answer_change(first, run, position, k), aside=True)
+            return await self._again(other, lambda run: answer_change(first, run, position, k), background=True)
 
         return await self._kept.get(("answer", key, other, position, k), make)
 
     async def compare(self, key: str, other: str, k: int = 10) -> Comparison:
         """What is different in the other run."""
         first = await self._run(key)
-        return await self._again(other, lambda run: compare(first, run, k), aside=True)
+        return await self._again(other, lambda run: compare(first, run, k), background=True)
 
     async def status(self) -> dict[str, Any]:
         """What is held now, for the operator: counts, bytes and the device. Nothing about anybody's text."""
@@ -274,3 +308,50 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
 Service: TypeAlias = (
     LocalService  # for annotations: everything with the methods of LocalService, such as a RemoteService
 )
+
+
+T = TypeVar("T")
+
+
+class SyncCalls:
+    """An event loop in a thread of its own, in which other threads have a service answer."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="calls", daemon=True).start()
+
+    def begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """The future of a call of the service."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def result(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The answer of a call of the service, awaited."""
+        return self.begin(coroutine).result()
+
+    def submit(self, request: Request) -> RunHandle[None]:
+        """Begin a run, or join one, and wait for it: its numbers come with other calls. Raises Busy."""
+        changes, now = self.result(self._joined(request))
+
+        async def follow() -> None:
+            nonlocal now
+            async for change in changes:
+                now = change
+
+        ended = self.begin(follow())
+
+        def leave() -> None:
+            ended.cancel()
+            self.begin(_closed(changes))
+
+        return RunHandle(request, ended, lambda: now, leave)
+
+    async def _joined(self, request: Request) -> tuple[AsyncGenerator[Progress], Progress]:
+        """How far a run is from now on, and the first of it: with that this thread counts as one that waits."""
+        changes = self.service.follow(await self.service.submit(request))
+        return changes, await anext(changes)
+
+
+async def _closed(changes: AsyncGenerator[Progress]) -> None:
+    with suppress(RuntimeError):  # it is just being closed
+        await changes.aclose()

@@ -1,8 +1,4 @@
-"""TextTrainer: texts that visitors bring are learnt in processes of their own, two at a time, one a visitor, each for that visitor alone.
-
-A text and its model are in memory for as long as the visitor watches, and a while longer; nothing of them is written to a file.
-A process starts only for a visitor who watches, so texts that a script sends and leaves take neither a process nor a place in the line.
-"""
+"""The state from which a run continues, as JSON between two processes."""
 
 from __future__ import annotations
 
@@ -17,20 +13,41 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Literal
 
-from ...errors import Busy, Refused
-from ...learn.text_training import SECONDS, STEPS, Text
-from ...learn.training import State
-from ..arrival import into_loop
-from .state_text import state_from
-from .trainer import ENVIRONMENT, MOST_ACTIVE, MOST_WAITING
+import numpy as np
+import torch
+from torch import Tensor
 
-COMMAND = (sys.executable, "-m", f"{__package__}.text_process")
+from ..errors import Busy, Refused
+from ..learn.text_training import SECONDS, STEPS, Text
+from ..learn.training import State
+from .event_loop import into_loop
+from .training import ENVIRONMENT, MOST_ACTIVE, MOST_WAITING
+
+
+def state_text(state: State) -> dict[str, Any]:
+    def packed(x: Tensor) -> list[Any]:
+        array = x.contiguous().numpy()
+        return [array.dtype.str, list(array.shape), base64.b64encode(array.tobytes()).decode()]
+
+    return {"step": state.step, "tensors": {name: packed(x) for name, x in state.tensors.items()}}
+
+
+def state_from(said: Mapping[str, Any]) -> State:
+    """The state that state_text() wrote."""
+    tensors = {
+        name: torch.from_numpy(np.frombuffer(base64.b64decode(text), dtype=kind).reshape(shape).copy())
+        for name, (kind, shape, text) in said["tensors"].items()
+    }
+    return State(int(said["step"]), tensors)
+
+
+COMMAND = (sys.executable, "-m", f"{__package__}.training_process", "text")
 MOST_KEPT = 40  # texts of visitors who do not watch just now
 FORGOTTEN = 1800.0  # seconds after which such a text is let go
 NEVER_WATCHED = 15.0  # seconds that a new text waits in line for its visitor to watch
@@ -39,13 +56,13 @@ LOOK = 5.0  # seconds between two searches for such texts
 NONE = "There is no text here yet. Paste or drop one."
 UNLEARNT = "Nothing of this text is learnt yet."
 GONE = "The model of this text is not kept any more. Open Train and let it learn the text again."
-DIED = "The process that learnt this text has ended. Press Train to learn it again."
+PROCESS_DIED = "The process that learnt this text has ended. Press Train to learn it again."
 
 log = logging.getLogger("headlight")
 
 
 @dataclass(frozen=True)
-class TextNews:
+class TextTrainingUpdate:
     """The state of a visitor's text, and all that is new of it, since the news before."""
 
     state: Literal["waiting", "running", "stopped", "ended", "failed"]
@@ -97,10 +114,10 @@ class TextTrainer:
         command: tuple[str, ...] = COMMAND,
         seconds: float = SECONDS,
         steps: int = STEPS,
-        let_go: Callable[[str], object] = lambda _: None,
+        on_release: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """`let_go` is told the key of each model that is there no longer."""
-        self.command, self.seconds, self.steps, self.let_go = command, seconds, steps, let_go
+        """`on_release` is told the key of each model that is there no longer."""
+        self.command, self.seconds, self.steps, self.on_release = command, seconds, steps, on_release
         self.clock = time.monotonic
         self._sweeper: threading.Timer | None = None
         self._lock = threading.RLock()
@@ -132,11 +149,11 @@ class TextTrainer:
                 run.state = "stopped"
                 last = run.frames[-1]["step"] if run.frames else 0
                 run.points = [point for point in run.points if point[0] <= last]
-                self._rests(run)
+                self._make_key(run)
                 self._kill(run)
                 self._turn()
 
-    def go_on(self, visitor: str) -> None:
+    def resume(self, visitor: str) -> None:
         """Let a run that was stopped continue."""
         with self._lock:
             run = self._mine(visitor)
@@ -195,7 +212,7 @@ class TextTrainer:
             for visitor in list(self._runs):
                 self.forget(visitor)
 
-    async def watch(self, visitor: str) -> AsyncGenerator[TextNews]:
+    async def watch(self, visitor: str) -> AsyncGenerator[TextTrainingUpdate]:
         """A visitor's run from its beginning, and what comes of it until it rests. Raises Refused where there is none."""
         changed = asyncio.Event()
         tell = into_loop(changed.set)
@@ -205,14 +222,14 @@ class TextTrainer:
             run.was_watched = True
             self._turn()
         points = frames = 0
-        before: TextNews | None = None
+        before: TextTrainingUpdate | None = None
         try:
             while True:
                 changed.clear()
                 with self._lock:
                     points = min(points, len(run.points))
                     place, seconds = self._place(run)
-                    new = TextNews(
+                    new = TextTrainingUpdate(
                         run.state,
                         place,
                         round(seconds),
@@ -299,7 +316,7 @@ class TextTrainer:
         self._sweeper.daemon = True
         self._sweeper.start()
 
-    def _rests(self, run: _Run) -> None:
+    def _make_key(self, run: _Run) -> None:
         """From now on there is a model of its last frame."""
         self._drop_key(run)
         if run.resume is not None and run.frames:
@@ -308,7 +325,7 @@ class TextTrainer:
     def _drop_key(self, run: _Run) -> None:
         key, run.key = run.key, ""
         if key:
-            self.let_go(key)
+            self.on_release(key)
 
     def _start(self, run: _Run) -> None:
         run.state, run.why = "running", ""
@@ -333,16 +350,16 @@ class TextTrainer:
                     if run.process is not process:
                         return  # it was stopped meanwhile
                     if line.endswith(b"\n"):
-                        self._heard(run, json.loads(line), spent)
+                        self._on_message(run, json.loads(line), spent)
         with self._lock:
             if run.process is process:
                 run.process = None
                 if run.state == "running":
-                    run.state, run.why = "failed", DIED
+                    run.state, run.why = "failed", PROCESS_DIED
                 self._turn()
                 self._changed(run)
 
-    def _heard(self, run: _Run, said: dict[str, Any], spent: float) -> None:
+    def _on_message(self, run: _Run, said: dict[str, Any], spent: float) -> None:
         if "begun" in said:
             run.begun = said["begun"]
         elif "point" in said:
@@ -356,7 +373,7 @@ class TextTrainer:
             run.state, run.why = "failed", said["failed"]
         else:
             run.state = "ended"
-            self._rests(run)
+            self._make_key(run)
         self._changed(run)
 
     def _kill(self, run: _Run) -> None:

@@ -1,8 +1,4 @@
-"""Trainer: runs that train in a process of their own, two at a time in fair turns, each once for all who watch it.
-
-The process is core/service/training/process.py. It is told which run to begin, pause and end, by its number, and says what each has
-come to. What travels are lines of JSON with raw numbers behind, and never a pickle.
-"""
+"""A training as it goes on, in plain data: its curve, its frames, and how they see an example."""
 
 from __future__ import annotations
 
@@ -19,18 +15,65 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from ...errors import Busy, Refused
-from ...learn import saved_runs
-from ...learn.watched_training import Frame, Point, Spec
-from ..arrival import into_loop
-from .answers import FrameFacts, News, State
+from ..checkpoints import Loaded
+from ..errors import Busy, CheckpointError, Refused
+from ..learn import saved_runs, watched_training
+from ..learn.watched_training import Frame, Point, Spec, Weights
+from .engine import Engine
+from .event_loop import into_loop
+from .facts import array
+from .worker import Worker
+
+State = Literal["waiting", "running", "paused", "ended", "failed"]
+
+
+@dataclass(frozen=True)
+class FrameFacts:
+    """What a frame says beside its weights; watched_training.Frame has the meaning of each."""
+
+    step: int
+    given: tuple[float, ...]
+    own: tuple[float, ...]
+    whole: int
+    gradients: tuple[float, ...]
+    loss: float | None = None  # None where it is no number
+    finds: Weights = ()
+    back: Weights = ()
+    ahead: Weights = ()
+
+
+@dataclass(frozen=True)
+class TrainingUpdate:
+    """What a run has come to since the news before: its state, its place in the queue, and what is new of it."""
+
+    state: State
+    place: int = 0  # how many wait or run before it, while it waits
+    seconds: float = 0.0  # that it will wait, about
+    points: tuple[Point, ...] = ()
+    frames: tuple[FrameFacts, ...] = ()
+    why: str = ""  # it failed
+
+
+@dataclass(frozen=True, eq=False)
+class LookFacts:
+    """An example as one frame of a training sees it; watched_training.Look in plain data."""
+
+    step: int
+    pattern: np.ndarray  # float32 [layer, head, query, key]
+    p: tuple[float, ...]  # of the right symbol at each place of the answer, what is before it given
+    best: tuple[str, ...]
+    own: str  # what it writes on its own
+    finds: np.ndarray  # float32 [layer, head]
+    ahead: np.ndarray  # float32 [layer, head]
+
 
 MOST_ACTIVE = 2
 MOST_WAITING = 20
@@ -41,10 +84,10 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }  # of the process: visitors keep the other cores
-COMMAND = (sys.executable, "-m", f"{__package__}.process")
+COMMAND = (sys.executable, "-m", f"{__package__}.training_process")
 
 NONE = "There is no such training yet. Press Train to begin it."
-DIED = (
+PROCESS_DIED = (
     "The training process has ended, and what there was of this run is lost. Press Train to begin it again. "
     "Everything else on this page still works."
 )
@@ -95,7 +138,7 @@ class Trainer:
 
     # for those who watch
 
-    async def watch(self, spec: Spec) -> AsyncGenerator[News]:
+    async def watch(self, spec: Spec) -> AsyncGenerator[TrainingUpdate]:
         """A run from its beginning: what there is of it at once, and then what comes, until it has ended.
 
         It is begun if nobody did. When the last who watches closes the generator, a run that has not ended is cancelled. Raises
@@ -105,13 +148,13 @@ class Trainer:
         tell = into_loop(changed.set)
         run = self._join(spec, tell)
         points = frames = 0
-        before: News | None = None
+        before: TrainingUpdate | None = None
         try:
             while True:
                 changed.clear()
                 with self._lock:
                     place, seconds = self._queue(run)
-                    new = News(
+                    new = TrainingUpdate(
                         run.state,
                         place,
                         round(seconds),
@@ -129,14 +172,16 @@ class Trainer:
         finally:
             self._leave(run, tell)
 
-    def now(self, spec: Spec) -> News:
+    def now(self, spec: Spec) -> TrainingUpdate:
         """What there is of a run. Raises Refused for one that was never begun, or was dropped."""
         with self._lock:
             run = self._known(spec)
             if run is None or not run.points:
                 raise Refused(NONE)
             self._runs.move_to_end(spec)
-            return News(run.state, points=tuple(run.points), frames=tuple(map(frame_facts, run.frames)), why=run.why)
+            return TrainingUpdate(
+                run.state, points=tuple(run.points), frames=tuple(map(frame_facts, run.frames)), why=run.why
+            )
 
     def frames(self, spec: Spec) -> tuple[Frame, ...]:
         """Those that a run has by now; the last alone of one that ships. Raises Refused for one that was never begun, or was dropped."""
@@ -163,7 +208,7 @@ class Trainer:
             process, listener, self._process = self._process, self._listener, None
             for run in list(self._runs.values()):
                 if run.state == "waiting":  # or the place of one that dies would begin a process for it
-                    run.state, run.why = "failed", DIED
+                    run.state, run.why = "failed", PROCESS_DIED
                     self._changed(run)
         if process is not None and listener is not None:
             process.kill()
@@ -287,9 +332,9 @@ class Trainer:
                     if line.endswith(b"\n"):  # or it has died in the middle of it
                         said = json.loads(line)
                         if "idle" in said:
-                            self._rest(process)
+                            self._end_idle_process(process)
                         else:
-                            self._heard(said)
+                            self._on_message(said)
             except Exception:
                 # Nobody would hear of its runs again, and they would hold their places for ever.
                 log.exception("What the training process said was not understood: it is ended")
@@ -299,11 +344,11 @@ class Trainer:
                 self._process = None
             for run in list(self._runs.values()):
                 if run.state in ("running", "paused", "waiting") and run.process is process:
-                    run.state, run.why = "failed", DIED
+                    run.state, run.why = "failed", PROCESS_DIED
                     self._changed(run)
             self._turn()
 
-    def _rest(self, process: subprocess.Popen[bytes]) -> None:
+    def _end_idle_process(self, process: subprocess.Popen[bytes]) -> None:
         """Let a process end that has had nothing to do for long, unless something has just been begun in it."""
         with self._lock:
             if self._process is not process or any(
@@ -314,7 +359,7 @@ class Trainer:
             assert process.stdin is not None
             process.stdin.close()
 
-    def _heard(self, said: Mapping[str, Any]) -> None:
+    def _on_message(self, said: Mapping[str, Any]) -> None:
         with self._lock:
             run = next((r for r in self._runs.values() if r.number == said["run"]), None)
             if run is None:
@@ -372,3 +417,80 @@ def frame_from(said: Mapping[str, Any]) -> Frame:
         for name, (kind, shape, text) in said["weights"].items()
     }
     return saved_runs.frame_of(said, weights)
+
+
+MAX_FRAMES_PER_ANSWER = 3  # frames of a training in one answer
+
+
+def look_facts(spec: Spec, frame: watched_training.Frame, of: watched_training.Example) -> LookFacts:
+    """An example as a frame sees it, in plain data."""
+    seen = watched_training.look(spec, frame, of)
+    pattern, finds, ahead = (array(x) for x in (seen.pattern, seen.finds, seen.ahead))
+    return LookFacts(seen.step, pattern, seen.p, seen.best, seen.own, finds, ahead)
+
+
+class LocalTraining(Worker):
+    """Trainings, their models, and what these make of an example."""
+
+    def __init__(self, engine: Engine, workers: int | None = None) -> None:
+        super().__init__(engine, workers)
+        self._trainer = Trainer()
+        engine.load_model = partial(self._load, engine.load_model)
+
+    def train(self, spec: Spec) -> AsyncGenerator[TrainingUpdate]:
+        """A training from its beginning, as far as it is, and then what comes of it until it has ended. Raises Busy.
+
+        It is begun if nobody did; when the last who watches closes the iterator, one that has not ended is cancelled.
+        """
+        return self._trainer.watch(spec)
+
+    async def prepare_trainer(self, spec: Spec) -> None:
+        """Somebody may begin this training in a moment: let what it runs in be there by then. Nothing is begun."""
+        self._trainer.ready()
+
+    async def training(self, spec: Spec) -> TrainingUpdate:
+        """What there is of a training now. Nothing is begun and nobody watches. Raises Refused where there is no such training."""
+        return self._trainer.now(spec)
+
+    async def trained(self, spec: Spec, step: int) -> bytes:
+        """The model of a frame as a zip: config, weights, tokenizer, recipe, card. Raises Refused where there is no such frame."""
+        frames = {frame.step: frame for frame in self._trainer.frames(spec)}
+        if step not in frames:
+            raise Refused(f"This training keeps no step {step}. It keeps {', '.join(map(str, frames))}.")
+        return await self._work(partial(watched_training.archive, spec, frames[step]), slow=True)
+
+    async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[LookFacts, ...]:
+        """An example as every frame of a training behind step `after` sees it, so far: the next few, so that the first come soon.
+
+        Raises Refused for an example that the task does not read, and where there is no such training.
+        """
+        of, frames = watched_training.example(spec, example), self._trainer.frames(spec)
+        coming = [frame for frame in frames if frame.step > after][:MAX_FRAMES_PER_ANSWER]
+        return tuple([await self._look(spec, frame, of) for frame in coming])
+
+    async def _look(self, spec: Spec, frame: watched_training.Frame, of: watched_training.Example) -> LookFacts:
+        make = partial(look_facts, spec, frame, of)
+        return await self._kept.get(("look", spec, frame.step, of), lambda: self._work(make, slow=True))
+
+    def _load(self, others: Callable[..., Loaded], model_id: str, **options: Any) -> Loaded:
+        """A model by its name, also one that a training has come to. Raises CheckpointError where that training is gone."""
+        name, _, point = model_id.partition("@")
+        spec = watched_training.named(name)
+        if spec is None:
+            return others(model_id, **options)
+        step = int(point) if point.isdecimal() else spec.steps
+        title = watched_training.described(spec).title
+        try:
+            frames = {frame.step: frame for frame in self._trainer.frames(spec)}
+        except Refused:
+            raise CheckpointError(
+                f"{title}: this run is not kept here any more. Open Train with the same task, twin and seed and press "
+                "Train: it comes to the same weights."
+            ) from None
+        if step not in frames:
+            raise CheckpointError(f"{title} keeps no step {step}. It keeps {', '.join(map(str, frames))}.")
+        return watched_training.opened(spec, frames[step], options["device"], options["dtype"])
+
+    async def pause_training(self, spec: Spec) -> None:
+        """Let a training wait where it is once nobody watches it, instead of ending it; whoever watches it next lets it go on."""
+        self._trainer.pause(spec)

@@ -1,0 +1,475 @@
+"""All heads of a run: every weight of small runs, one number about each head, and the first numbers of any tensor."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import Refused
+from ..memory import admit_large
+from ..read import measures
+from ..read.directions import Site as Attention
+from ..read.findings import opened, opening_look
+from ..read.head_roles import opening_of, openings, roles_of
+from ..read.looks import Moves, adds, moves
+from ..read.sinks import sink
+from ..read.spaced_rows import spread
+from ..run.attention import AttentionRecord, Receipt
+from ..run.brought import WeightsTrace, not_drawn
+from ..run.notebook_picture import still
+from ..run.patterns import patterns_of
+from ..run.predictions import labels_of
+from ..run.recorder import Held
+from ..run.request import Request
+from ..run.trace import Trace
+from .event_loop import wait_in_loop
+from .facts import Facts, Site, SiteId, Values, array, facts_of
+from .maps import (
+    FullRun,
+    HeadAdditions,
+    HeadDone,
+    Heads,
+    HeadWords,
+    LayerDone,
+    Map,
+    MapTransform,
+    Measures,
+    RunDone,
+    Similarity,
+    Thumbnails,
+    reasons,
+    row,
+    tile,
+)
+from .queue import TaskQueue, Usage
+
+THUMBNAIL = 32  # pixels along a side of the small picture of a head
+METRICS = ("entropy", "distance", "sink", "previous", "induction", "diagonal")
+METRIC_CELLS = 48_000_000  # weights that are computed for the measures of one site
+METRIC_ROWS = 256  # of each head, at most
+OF_A_HEAD = ("q", "k", "scores", "mask", "weights", "z")  # tensors that have heads
+
+
+def thumbnails_of(record: AttentionRecord) -> Thumbnails:
+    """Of every head of one record."""
+    small = record.thumbnail(THUMBNAIL)
+    return Thumbnails(array(small.values), small.how)
+
+
+def heads_of(run: Trace, site: Site) -> Heads:
+    """Every weight of a site. Raises TooLarge."""
+    _admit(site.weights)
+    return _heads(run, site, [*patterns_of([run.attention[i] for i in site.records])])
+
+
+def whole_of(run: Trace, sites: Sequence[Site], looks: bool = True) -> FullRun:
+    """All sites' heads, with the openings, roles and sinks of the run, and the look that it opens on unless `looks` is False: all that
+    a picture is drawn from, from maps that are computed once. The look may take another pass. Raises TooLarge."""
+    _admit(sum(site.weights for site in sites))
+    patterns = [*patterns_of(run.attention)]  # of each: [head, query, key]
+    links, look = openings(run, patterns), opening_look(run) if looks else None
+    return FullRun(
+        {site.id: _heads(run, site, [patterns[i] for i in site.records]) for site in sites},
+        links if look is None else opened(links, look),
+        roles_of(run, patterns),
+        {
+            site.id: sink([run.attention[i] for i in site.records], [patterns[i] for i in site.records])
+            for site in sites
+        },
+        look,
+    )
+
+
+def _admit(weights: int) -> None:
+    admit_large(weights * 8, torch.device("cpu"), "Every weight of these heads", "Ask for tiles of them instead.")
+
+
+def _heads(run: Trace, site: Site, of_layers: Sequence[Tensor]) -> Heads:
+    records = [run.attention[i] for i in site.records]
+    patterns = torch.stack(list(of_layers))  # [layer, head, query, key]
+    masks, mask_index = masks_of(records)
+    return Heads(array(patterns), array(measures.entropy(patterns)), masks, mask_index)
+
+
+def similarity_of(run: Trace, site: Site, query: int, weights: Sequence[float]) -> Similarity:
+    """Of one query, beside weights [key]."""
+    rows = torch.stack([run.attention[i].pattern(queries=[query])[:, 0] for i in site.records])  # [layer, head, key]
+    return Similarity(
+        array(rows), array(measures.overlap(rows, torch.tensor(list(weights), dtype=rows.dtype, device=rows.device)))
+    )
+
+
+def looks_at(run: Trace, site: Site, query: int, key: int) -> np.ndarray:
+    """The weight of one cell by every head of a site, float32 [layer, head]: one row of each head is computed, and no map."""
+    return array(torch.stack([run.attention[i].pattern(queries=[query])[:, 0, key] for i in site.records]))
+
+
+def correlations(run: Trace, site: Site, layer: int, head: int, apart: int | None) -> np.ndarray:
+    """How like the map of one head that of every head of a site is, float32 [layer, head]: see core.read.measures.correlation.
+
+    Over the cells that this head may see, without the column of the key `apart`. Of a long text evenly spaced rows are compared.
+    """
+    one = run.attention[site.records[layer]]
+    rows = _rows_of(one, len(site.records))
+    cells = one.mask(queries=rows, head=head).clone()
+    if apart is not None:
+        cells[:, apart] = False
+    pattern = one.pattern(head, rows)[0]
+    each = [measures.correlation(run.attention[i].pattern(queries=rows), pattern, cells) for i in site.records]
+    return array(torch.stack(each))
+
+
+def masks_of(records: Sequence[AttentionRecord]) -> tuple[tuple[np.ndarray, ...], tuple[tuple[int, ...], ...]]:
+    """The distinct masks, and which of them each layer has: one number, or one a head where heads differ."""
+    found: list[np.ndarray] = []
+    number: dict[bytes, int] = {}
+    mask_index: list[tuple[int, ...]] = []
+    known: dict[tuple[int, int], tuple[int, ...]] = {}  # of a mask that layers share, and a text
+    for record in records:
+        shared = id(record.batch_rule.mask), record.text
+        if shared in known:
+            mask_index.append(known[shared])
+            continue
+        queries, keys = range(record.n_query), range(record.n_key)
+        row = []
+        for head in range(record.n_heads if record.rule.mask.heads_differ else 1):
+            codes = reasons(record, queries, keys, head)
+            if not codes.any():
+                row.append(-1)
+                continue
+            at = number.setdefault(codes.tobytes(), len(found))
+            if at == len(found):
+                found.append(codes)
+            row.append(at)
+        known[shared] = tuple(row)
+        mask_index.append(known[shared])
+    return tuple(found), tuple(mask_index)
+
+
+def measures_of(run: Trace, site: Site) -> Measures:
+    """What one number can say about each head, from evenly spaced rows; None where there is none.
+
+    The definitions are core.measures'. Cross-attention looks from one text into another, so that only entropy and the
+    share of the first token mean something there.
+    """
+    first = run.attention[site.records[0]]
+    queries, keys = run.tokens_of(first)
+    rows = _rows_of(first, len(site.records))
+    n = len(rows)
+    seen: dict[int, int] = {}
+    repeats = []
+    for i, token in enumerate(queries.ids):
+        if token in seen:
+            repeats.append(i)
+        seen[token] = i
+    echoes = [repeats[i] for i in spread(len(repeats), n)] if queries is keys else []
+    found: dict[str, list[tuple[float | None, ...]]] = {name: [] for name in METRICS}
+    for i in site.records:
+        record = run.attention[i]
+        each = [
+            _measures_of_head(record, head, rows, echoes, queries.ids, queries is keys)
+            for head in range(record.n_heads)
+        ]
+        for name in METRICS:
+            found[name].append(tuple(numbers[name] for numbers in each))
+    return Measures(len(rows), first.n_query, {name: tuple(layers) for name, layers in found.items()})
+
+
+def _rows_of(record: AttentionRecord, layers: int) -> list[int]:
+    """Evenly spaced rows of a map, as many as may be read of all heads of that many layers."""
+    return spread(record.n_query, max(1, min(METRIC_ROWS, METRIC_CELLS // (layers * record.n_heads * record.n_key))))
+
+
+def _measures_of_head(
+    record: AttentionRecord, head: int, rows: list[int], echoes: list[int], ids: Sequence[int], within: bool
+) -> dict[str, float | None]:
+    pattern = record.pattern(head, rows)[0].cpu()
+    of, sees = torch.tensor(rows), pattern.sum(-1) > 0
+    numbers: dict[str, float | None] = dict.fromkeys(METRICS)
+    numbers["entropy"] = float(measures.entropy(pattern)[sees].mean()) if sees.any() else 0.0
+    numbers["sink"] = float(measures.sink_share(pattern))
+    if within:
+        numbers["distance"] = float(measures.distance(pattern, of)[sees].mean()) if sees.any() else 0.0
+        numbers["previous"] = float(measures.previous_token(pattern, of))
+        numbers["diagonal"] = float(measures.diagonal(pattern, of))
+    if echoes:
+        again = record.pattern(head, echoes)[0].cpu()
+        numbers["induction"] = float(measures.induction(again, ids, torch.tensor(echoes)))
+    return numbers
+
+
+def values_of(record: AttentionRecord, what: str, head: int, most: int) -> Values:
+    """The first `most` × `most` numbers of one tensor of an attention, one of OF_A_HEAD."""
+    queries, keys = range(min(most, record.n_query)), range(min(most, record.n_key))
+    shared = head // (record.n_heads // record.n_kv_heads)
+    if what == "q":
+        return small(record.q[head], most)
+    if what == "k":
+        return small(record.k[shared], most)
+    if what == "z":
+        v = record.v[shared].to(record.device).float()
+        return Values(array((record.pattern(head, queries)[0] @ v)[:, :most]), record.n_query, v.shape[1])
+    if what == "mask":
+        found = record.mask(queries, keys, head=head)
+    else:
+        found = (record.scores if what == "scores" else record.pattern)(head, queries, keys)[0]
+    return Values(array(found), record.n_query, record.n_key)
+
+
+def small(tensor: Tensor, most: int) -> Values:
+    """The first `most` × `most` numbers of a [row, column] tensor."""
+    return Values(array(tensor[:most, :most]), *tensor.shape)
+
+
+CANDIDATES = 5  # likeliest next words whose logits are looked at
+MOVED = 4  # words that are named, each way
+AMONG = 100  # likeliest words, from which they are taken; over a whole vocabulary they are words that no text would have there
+
+
+def additions_of(run: Trace, site: Attention, position: int) -> HeadAdditions:
+    """After one position. Raises TextError for a model whose logits are no sums over heads, IndexError for a position."""
+    found = run.predictions([position], CANDIDATES)
+    ids = list(found.ids[0])
+    values = adds(run, position, ids, site)
+    return HeadAdditions(tuple(zip(labels_of(run.loaded, ids), found.probs[0], strict=True)), array(values))
+
+
+def moves_of(run: Trace, site: Attention, position: int) -> Moves:
+    """The additions of each head to the logits of the likeliest words. Raises as additions_of() does."""
+    return moves(run, position, AMONG, site)
+
+
+def words_of(run: Trace, moved: Moves, layer: int, head: int, additions: Tensor) -> HeadWords:
+    """Of one head, from the moves of all and the additions of its looks [key]."""
+    values = moved.values[layer, head]
+    order = values.argsort().tolist()
+    labels = labels_of(run.loaded, list(moved.tokens))
+
+    def named(which: list[int]) -> tuple[tuple[str, float], ...]:
+        return tuple((labels[i], float(values[i])) for i in which)
+
+    raised = [i for i in reversed(order) if values[i] > 0][:MOVED]
+    lowered = [i for i in order if values[i] < 0][:MOVED]
+    return HeadWords(array(additions), named(raised), named(lowered), len(moved.tokens))
+
+
+AT_ONCE = 150_000  # weights; of a run that has no more nothing is shown before it ends, since all of them are sent then
+MOST_RUNS = 8  # whose thumbnails wait for somebody to take them
+
+
+@dataclass(eq=False)
+class RunInProgress:
+    """One run that is large enough to be shown in parts."""
+
+    end: Future[Trace]
+    facts: Future[Facts]
+    made: list[Future[Thumbnails]]  # of each record, in the order of the pass
+    so_far: Trace | None  # none once it has ended: nobody may hold its queries and keys any longer
+
+
+class RunsInProgress:
+    """The runs of one engine that go on, and what was drawn of those that have ended until somebody takes it."""
+
+    def __init__(self, usage: Usage | None = None) -> None:
+        self._queue = TaskQueue("live", 1, usage or Usage())
+        self._lock = threading.Lock()
+        self._runs: dict[str, RunInProgress] = {}  # by the request's key, for as long as the run goes on
+        self._made: OrderedDict[str, list[Future[Thumbnails]]] = OrderedDict()  # until somebody takes them
+
+    def watch(
+        self, request: Request, end: Future[Trace], changed: Callable[[], object] = lambda: None
+    ) -> Callable[[Trace], None]:
+        """What an engine is to tell how far this run has come. `changed` is called when there is something of it to see.
+
+        Nothing is made of a small run, whose every weight is sent, nor on a GPU, where it would only take turns with the pass.
+        """
+        run: RunInProgress | None = None
+        begun = False
+
+        def tell(so_far: Trace) -> None:
+            nonlocal run, begun
+            if not begun:  # a text that is read in parts has no records until its last one
+                run, begun = self._begin(request.key, end, changed, so_far), True
+            elif run is not None and so_far.records:
+                run.so_far = so_far
+                at = len(so_far.records) - 1
+                self._queue.add(partial(_fulfil, run.made[at], partial(thumbnails_of, so_far.attention[at])))
+
+        return tell
+
+    def _begin(
+        self, key: str, end: Future[Trace], changed: Callable[[], object], so_far: Trace
+    ) -> RunInProgress | None:
+        if so_far.loaded.device.type != "cpu" or so_far.texts > 1:
+            return None
+        facts = facts_of(so_far, key)
+        if facts.weights <= AT_ONCE:
+            return None
+        made = [Future[Thumbnails]() for _ in facts.records]
+        run = RunInProgress(end, Future(), made, so_far)
+        with self._lock:
+            self._runs[key], self._made[key] = run, made
+            self._made.move_to_end(key)
+            while len(self._made) > MOST_RUNS:
+                self._made.popitem(last=False)
+        self._queue.add(partial(_fulfil, run.facts, partial(_with_labels, facts)))
+        run.facts.add_done_callback(lambda _: changed())
+
+        def ended(_: Future[Trace]) -> None:
+            run.so_far = None
+            with self._lock:
+                if self._runs.get(key) is run:
+                    del self._runs[key]
+                if end.exception() is not None and self._made.get(key) is made:
+                    del self._made[key]
+
+        end.add_done_callback(ended)
+        return run
+
+    def run(self, key: str) -> RunInProgress | None:
+        """The run of this key, where it goes on and is large."""
+        with self._lock:
+            run = self._runs.get(key)
+        return run if run is not None and run.facts.done() else None
+
+    def take(self, key: str) -> list[Future[Thumbnails]]:
+        """The thumbnails of a run that has ended, one for each record; none where they were not made, or were taken before."""
+        with self._lock:
+            return self._made.pop(key, [])
+
+    async def parts(
+        self, key: str, record: int, head: int, query: int | None
+    ) -> AsyncGenerator[LayerDone | HeadDone | RunDone]:
+        """Every record's thumbnails as the pass goes on; behind those of `record` its map and a row of it; then the end.
+
+        They stop without an end where the run does, and where there is nothing to come of it.
+        """
+        if (run := self.run(key)) is None:
+            return
+        for at, made in enumerate(run.made):
+            if not await _is_made(made, run.end):
+                return
+            yield LayerDone(at, made.result())
+            if at == record:
+                so_far = run.so_far
+                if so_far is None and run.end.exception() is not None:
+                    return
+                opened: Future[HeadDone] = Future()
+                make = partial(_opened, so_far or run.end.result(), record, head, query)
+                self._queue.add(partial(_fulfil, opened, make))
+                del so_far, make
+                if not await _is_made(opened, run.end):
+                    return
+                yield opened.result()
+        if await _is_made(run.end, run.end):
+            yield RunDone(run.end.result().seconds)
+
+
+def _with_labels(facts: Facts) -> Facts:
+    """The same, with the tokens' labels computed, which a text has once: the pass need not wait for them."""
+    for tokens in (facts.source, facts.target):
+        _ = tokens and tokens.labels
+    return facts
+
+
+def _opened(run: Trace, record: int, head: int, query: int | None) -> HeadDone:
+    shown = Map(run, MapTransform(record, head))
+    n_query, n_key = shown.record.n_query, shown.record.n_key
+    whole = tile(shown, (0, n_query), (0, n_key))
+    return HeadDone(record, head, query, (n_query, n_key), whole, None if query is None else row(shown, query))
+
+
+async def _is_made(future: Future, end: Future[Trace]) -> bool:
+    """Whether it is there, now or later; a run that fails or is cancelled makes nothing more."""
+    either: Future[None] = Future()
+
+    def tell(done: Future) -> None:
+        if done is future or done.exception() is not None:
+            with suppress(InvalidStateError):
+                either.set_result(None)
+
+    future.add_done_callback(tell)
+    end.add_done_callback(tell)
+    await wait_in_loop(either)
+    return future.done() and future.exception() is None
+
+
+def _fulfil(future: Future, make: Callable[[], object]) -> None:
+    try:
+        future.set_result(make())
+    except BaseException as error:
+        future.set_exception(error)
+
+
+@dataclass(frozen=True, eq=False)
+class OneRun:
+    """One run, seen from one text. `whole` has every weight of it; of a run with too many that is None, and there are small pictures.
+
+    head(record, head, query) computes one head of such a run, and begin(record, head) says at which query to begin to read a head.
+    norms are ‖value · W_O‖ by kind of attention, [layer, head, key], and receipts are those of the records, in the order of the pass:
+    both may be left out, and the page then says that it does not have them. still(record, head) is a picture for who allows no scripts, as HTML.
+    """
+
+    facts: Facts
+    whole: FullRun | None
+    begin: Callable[[int, int], int]
+    small: Sequence[Thumbnails] = ()
+    head: Callable[[int, int, int | None], HeadDone] | None = None
+    norms: Mapping[SiteId, np.ndarray] | None = None
+    receipts: Sequence[Receipt] = ()
+    still: Callable[[int, int], str] | None = None
+
+
+def one_run(run: Trace, key: str, most: int) -> OneRun:
+    """A run of at most `most` weights with all of them, a larger one with small pictures of its heads.
+
+    `key` names the run on the page. The look that the page opens on takes one more pass of the model; where the model has no logits
+    that say anything of looks, it is the look that stands out most.
+    """
+    run = run if run.texts == 1 else run.text(run.index)
+    if why := not_drawn(run):
+        raise Refused(why)
+    facts = facts_of(run, key)
+    if not facts.sites:
+        raise Refused("This run recorded no attention, so there is nothing to show. Trace a model that has attention.")
+
+    def begin(record: int, head: int) -> int:
+        return opening_of(run, record, head).query
+
+    if facts.weights > most:
+        small = [thumbnails_of(record) for record in run.attention]
+        return OneRun(facts, None, begin, small, partial(_head, run), still=partial(_still, run))
+    whole = whole_of(run, facts.sites, looks=facts.non_finite is None)
+    # Values that a long run does not hold would take another pass for each of its records.
+    if not all(isinstance(record.values, Held) for record in run.attention):
+        alone = [record.receipt() for record in run.attention] if isinstance(run, WeightsTrace) else []
+        return OneRun(facts, whole, begin, receipts=alone, still=partial(_still, run))
+    norms: dict[SiteId, np.ndarray] = {
+        site.id: np.stack([array(run.attention[i].value_norms()) for i in site.records]).astype(np.float32)
+        for site in facts.sites
+        if all(run.attention[i].output is not None for i in site.records)  # which is not known of a wrapped model
+    }
+    receipts = [record.receipt() for record in run.attention]
+    return OneRun(facts, whole, begin, norms=norms, receipts=receipts, still=partial(_still, run))
+
+
+def _still(run: Trace, record: int, head: int) -> str:
+    found = run.attention[record]
+    queries, keys = run.tokens_of(found)
+    return still(repr(run).strip("<>"), found, head, queries.labels, keys.labels)
+
+
+def _head(run: Trace, record: int, head: int, query: int | None) -> HeadDone:
+    shown = Map(run, MapTransform(record, head))
+    reach = len(shown.queries), len(shown.keys)
+    every = tile(shown, (0, reach[0]), (0, reach[1]))
+    return HeadDone(record, head, query, reach, every, None if query is None else row(shown, query))
