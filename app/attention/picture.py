@@ -35,7 +35,7 @@ from core.service import (
     Sink,
     Site,
     SiteId,
-    StripFacts,
+    Strip,
     Thumbnails,
     Tile,
     word_groups,
@@ -343,7 +343,7 @@ def sink_packed(found: Sink | None) -> bytes:
     return messages.pack(said | {"layers": layers, "heads": heads}, messages.joined(messages.float32(shares)))
 
 
-def strip_message(found: StripFacts) -> dict[str, Any]:
+def strip_message(found: Strip) -> dict[str, Any]:
     """The whole model at one word, in five digits: a screen says three.
 
     Raises Refused where a number of it is infinite or undefined.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -33,8 +34,8 @@ class ResidualPath:
 
     norm: Norm  # before each sublayer, after each addition, or nowhere
     residual: bool
-    gradients: Tensor  # [layer + 1] float64: ‖∂loss/∂x‖ of the stream before every layer, and after the last
-    alike: Tensor  # [layer + 1] float64: the mean cosine between the vectors of two words of one text
+    gradients: np.ndarray  # float64 [layer + 1]: ‖∂loss/∂x‖ of the stream before every layer, and after the last
+    alike: np.ndarray  # float64 [layer + 1]: the mean cosine between the vectors of two words of one text
 
 
 def residual_paths(n_layers: int = 24, seed: int = 0) -> tuple[ResidualPath, ...]:
@@ -89,7 +90,8 @@ def residual_path(norm: Norm, residual: bool, n_layers: int = 24, seed: int = 0)
         logits = model.head(model.last_residual(ids[:, :-1]))[:, COPIED - 1 :]  # [batch, 16, vocab]
         F.cross_entropy(logits.flatten(0, 1), ids[:, COPIED:].flatten()).backward()
     gradients = torch.stack([x.grad.norm() for x in streams if x.grad is not None])
-    return ResidualPath(norm, residual, gradients, torch.stack([mean_cosine(x.detach()) for x in streams]))
+    alike = torch.stack([mean_cosine(x.detach()) for x in streams])
+    return ResidualPath(norm, residual, gradients.numpy(), alike.numpy())
 
 
 def mean_cosine(x: Tensor) -> Tensor:

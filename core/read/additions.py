@@ -1,9 +1,10 @@
-"""The surroundings of a walk: how a token's stream begins, what every sublayer adds to it, and how much each part of a sublayer wrote."""
+"""Everything a screen shows of a walk, as arrays: the start of the stream, what every sublayer adds, and what each of its parts writes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -11,31 +12,83 @@ from ..model.hooks import hook_points
 from ..model.transformer import Attention
 from ..run.predictions import checked_positions
 from ..run.trace import Trace
-from .layer_walk import Walk, mlp_of
+from .layer_walk import Walk, mlp_of, norm_of
 
-SUBLAYERS = {
-    "attn_out": "attention",
-    "cross_out": "cross-attention",
-    "mlp_out": "MLP",
-}  # the point -> what it is called
+SUBLAYERS = {"attn_out": "attention", "cross_out": "cross-attention", "mlp_out": "MLP"}  # hook -> name
+EVERYONES = -1  # in place of the number of an expert that all tokens take
+
+
+@dataclass(frozen=True)
+class WalkNumber:
+    """One number of a walk: the walk, the step, and the index into that step's tensor."""
+
+    stack: str
+    layer: int
+    query: int
+    step: str
+    index: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class NormFacts:
+    """One norm of a layer: its input and its parameters."""
+
+    before: np.ndarray  # float32 [pos, d_model]
+    weight: np.ndarray  # float32 [d_model]: γ
+    bias: np.ndarray | None  # float32 [d_model]: β
+    eps: float
+    takes_mean: bool  # False: RMSNorm
+
+
+@dataclass(frozen=True, eq=False)
+class SiteWalk:
+    """One attention of the layer: scores = (raw · scale + bias) / temperature, where reasons are 0."""
+
+    site: str  # attn or cross_attn
+    record: int  # index into the attention records of the run
+    keys: np.ndarray  # float32 [kv_head, key, d_head]: k after RoPE
+    scale: float
+    temperature: float
+    bias: np.ndarray | None  # float32 [head, key]: added by distance
+    terms: dict[str, np.ndarray]  # float32 [head, key]: the terms of bias, if there is more than one (DeBERTa)
+    reasons: np.ndarray  # uint8 [head or 1, key]: why a key is masked, as in rules.REASONS
+    by_head: np.ndarray  # float32 [head, d_model]: output of each head
+
+
+@dataclass(frozen=True, eq=False)
+class WalkFacts:
+    """A Walk as arrays, with everything that a screen needs to recompute what a visitor changes."""
+
+    stack: str
+    layer: int
+    query: int
+    values: dict[str, np.ndarray]  # float32, the steps of the Walk
+    norms: dict[str, NormFacts]  # by step; of a norm after a sublayer, only the row of the followed token
+    sites: tuple[SiteWalk, ...]
+    start: dict[str, np.ndarray]  # token, type, position: float32 [d_model] each, in the order of their addition
+    embed: np.ndarray  # float32 [d_model]: input of the first layer
+    embed_normed: bool
+    neurons: tuple[int, ...]  # those that write the longest vectors, the longest first
+    neuron_lengths: tuple[float, ...]  # norm of what one unit of each writes
+    chosen: tuple[int, ...] = ()  # numbers of the experts in mlp.taken; EVERYONES for the one that all tokens take
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """How one token's stream begins: the vectors that are added, and what comes of it (normed, where the model norms it)."""
+    """Start of one token's stream: the vectors that are added, and their sum (normed, if the model norms it)."""
 
-    parts: tuple[tuple[str, Tensor], ...]  # token, type, position, as the model has them: [d_model] each
+    parts: tuple[tuple[str, Tensor], ...]  # token, type, position, those that the model has: [d_model] each
     embed: Tensor  # [d_model]
     is_normed: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """How long a vector one sublayer adds to each token's stream."""
+    """Norms of the vectors that one sublayer adds to each token's stream."""
 
     layer: int
     sublayer: str  # attention, cross-attention, MLP
-    lengths: Tensor  # [pos] float32
+    lengths: np.ndarray  # float32 [pos]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +96,66 @@ class Neurons:
     """The neurons that write the longest vectors for the followed token, the longest first."""
 
     indices: Tensor  # [neuron]
-    activations: Tensor  # [neuron]: after the activation, and the product where the MLP is gated
-    lengths: Tensor  # [neuron]: ‖W_down[:, neuron]‖, what one unit of it writes
+    activations: Tensor  # [neuron]: after the activation, and the product if the MLP is gated
+    lengths: Tensor  # [neuron]: ‖W_down[:, neuron]‖, the norm of what one unit of it writes
+
+
+def array(values: Tensor) -> np.ndarray:
+    """float32, without a copy if the tensor is float32 in the machine's own memory."""
+    return values.float().cpu().numpy()
+
+
+def walk_facts(walk: Walk) -> WalkFacts:
+    """Raises Outdated after a training."""
+    begun = start(walk.run, walk.stack, walk.query)
+    loud = loudest(walk)
+    return WalkFacts(
+        stack=walk.stack,
+        layer=walk.layer,
+        query=walk.query,
+        values={step: array(values) for step, values in walk.values.items()},
+        norms={step: _norm_facts(walk, step) for step in walk.steps if step.endswith("norm")},
+        sites=tuple(_site_walk(walk, site) for site in walk.inputs if site != "mlp"),
+        start={name: array(vector) for name, vector in begun.parts},
+        embed=array(begun.embed),
+        embed_normed=begun.is_normed,
+        neurons=tuple(loud.indices.tolist()),
+        neuron_lengths=tuple(loud.lengths.tolist()),
+        chosen=tuple(EVERYONES if number is None else number for number in walk.chosen),
+    )
+
+
+def _norm_facts(walk: Walk, step: str) -> NormFacts:
+    norm = norm_of(walk, step)
+    before = walk.before_norm[step] if step.endswith(".norm") else walk.values[f"{step.rpartition('.')[0]}.out"][None]
+    takes_mean = isinstance(norm, nn.LayerNorm)
+    bias = array(norm.bias.detach()) if takes_mean and norm.bias is not None else None
+    return NormFacts(array(before), array(norm.weight.detach()), bias, norm.eps, takes_mean)
+
+
+def _site_walk(walk: Walk, site: str) -> SiteWalk:
+    record = walk.record(site)
+    rule = record.rule
+    queries = torch.tensor([walk.query], device=record.device)
+    keys = torch.arange(record.n_key, device=record.device)
+    bias, terms = None, dict[str, np.ndarray]()
+    if rule.bias is not None:
+        blocks = {name: term[0, :, 0] for name, term in rule.bias.terms(queries, keys).items()}  # [head or 1, key]
+        terms = {name: array(block.expand(record.n_heads, -1)) for name, block in blocks.items()}
+        bias = sum(terms.values(), np.zeros(1, np.float32))
+    heads = range(record.n_heads) if rule.mask.heads_differ else range(1)
+    reasons = torch.stack([rule.mask.reasons(queries, keys, head)[0] for head in heads])
+    return SiteWalk(
+        site=site,
+        record=next(i for i, other in enumerate(walk.run.attention) if other.name == record.name),
+        keys=array(walk.turned_keys[site]),
+        scale=rule.scale,
+        temperature=rule.temperature,
+        bias=bias,
+        terms=terms if len(terms) > 1 else {},
+        reasons=reasons.cpu().numpy(),
+        by_head=array(by_head(walk, site)),
+    )
 
 
 def start(run: Trace, stack: str, query: int) -> Start:
@@ -75,7 +186,7 @@ def start(run: Trace, stack: str, query: int) -> Start:
 
 
 def additions(run: Trace, stack: str) -> tuple[Added, ...]:
-    """The vector that every sublayer of a stack adds to every token, in the order of the pass: its length, which every run keeps.
+    """Norms of what every sublayer of a stack adds to every token, in the order of the pass, from the run's own record.
 
     Raises KeyError for a stack that the model does not have.
     """
@@ -83,13 +194,16 @@ def additions(run: Trace, stack: str) -> tuple[Added, ...]:
     if (n_layers := layers.get(stack)) is None:
         raise KeyError(f"no stack {stack!r}")
     known = run.resid
-    places = [(layer, what) for layer in range(n_layers) for what in SUBLAYERS]
-    points = {point: place for place in places if (point := f"{stack}.blocks.{place[0]}.hook_{place[1]}") in known}
-    return tuple(Added(layer, SUBLAYERS[what], known[point].float()) for point, (layer, what) in points.items())
+    return tuple(
+        Added(layer, name, array(known[point]))
+        for layer in range(n_layers)
+        for hook, name in SUBLAYERS.items()
+        if (point := f"{stack}.blocks.{layer}.hook_{hook}") in known
+    )
 
 
 def by_head(walk: Walk, site: str) -> Tensor:
-    """[head, d_model]: what each head writes for the followed token. Their sum and W_O's bias is what attention writes."""
+    """[head, d_model]: output of each head for the followed token. With W_O's bias they add up to attention's output."""
     attention = walk.block.get_submodule(site)
     assert isinstance(attention, Attention)
     z = walk.values[f"{site}.z"]  # [head, d_head]
@@ -99,7 +213,7 @@ def by_head(walk: Walk, site: str) -> Tensor:
 
 
 def loudest(walk: Walk, k: int = 10) -> Neurons:
-    """The k neurons that write the longest vectors: |activation| · ‖W_down[:, neuron]‖. None where the layer has a mixture of experts."""
+    """The k neurons that write the longest vectors: |activation| · ‖W_down[:, neuron]‖. Empty for a mixture of experts."""
     mlp = mlp_of(walk.block)
     if mlp is None:
         none = torch.zeros(0)

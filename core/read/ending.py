@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..model.text import from_ids
 from ..model.transformer import RMSNorm
-from ..run.predictions import allowed_scores, checked_positions, following, head_of, strings_of
+from ..run.predictions import allowed_scores, checked_positions, following, head_of, labels_of, strings_of
 from ..run.trace import Trace
+from .additions import array
 from .conditional_loss import given
 
 
@@ -20,8 +21,8 @@ class LastNorm:
 
     centre: float  # the mean of the stream; 0 of an RMS norm
     scale: float  # √(mean x² + ε), or the standard deviation
-    gain: Tensor  # [d_model] float32: γ
-    shift: Tensor | None  # [d_model] float32: β
+    gain: np.ndarray  # float32 [d_model]: γ
+    shift: np.ndarray | None  # float32 [d_model]: β
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +33,19 @@ class Ending:
     """
 
     position: int
-    before: Tensor  # [d_model] float32: the stream after the last layer
-    after: Tensor  # [d_model] float32: what the head is given
+    before: np.ndarray  # float32 [d_model]: the stream after the last layer
+    after: np.ndarray  # float32 [d_model]: what the head is given
     norm: LastNorm | None  # None where there is none
     ids: tuple[int, ...]  # the likeliest tokens, the likeliest first
     strings: tuple[str, ...]
     labels: tuple[str, ...]
-    logits: Tensor  # [token] float32
-    probabilities: Tensor  # [token] float32
+    logits: tuple[float, ...]
+    probabilities: tuple[float, ...]
     log_sum_exp: float
     mean: float
     deviation: float
     lowest: float
-    losses: Tensor  # [pos] float32, −ln of the probability of the token that follows; nan where none does
+    losses: np.ndarray  # float32 [pos]: −ln of the probability of the token that follows; nan where none does
 
 
 def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
@@ -67,23 +68,21 @@ def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
         kept = scores[~scores.isneginf()]
     logits = logits[~logits.isneginf()]
     ids = chosen.tolist()[: len(logits)]
-    losses = torch.full((len(tokens),), torch.nan)
+    losses = np.full(len(tokens), np.nan, np.float32)
     if run.config.writes:
         own = given(run)
-        losses[own.positions.cpu()] = own.losses.cpu()
+        losses[own.positions.cpu()] = array(own.losses)
     run.forward.weights.check()  # which may be trained meanwhile
     return Ending(
         at,
-        before,
-        x[0].float(),
+        array(before),
+        array(x[0]),
         _last_norm(stack.norm, before),
         tuple(ids),
         strings_of(run.loaded, ids),
-        tuple(
-            from_ids(run.loaded.tokenizer, (i,)).labels[0] for i in ids
-        ),  # next to another one a token may read differently
-        logits,
-        chances[chosen[: len(logits)]],
+        labels_of(run.loaded, ids),
+        tuple(logits.tolist()),
+        tuple(chances[chosen[: len(logits)]].tolist()),
         float(log_sum_exp),
         float(kept.mean()),
         float(kept.std(correction=0)),
@@ -94,9 +93,9 @@ def ending(run: Trace, position: int | None = None, k: int = 10) -> Ending:
 
 def _last_norm(norm: nn.Module, x: Tensor) -> LastNorm | None:
     if isinstance(norm, RMSNorm):
-        return LastNorm(0.0, float((x.square().mean() + norm.eps).sqrt()), norm.weight.detach().float(), None)
+        return LastNorm(0.0, float((x.square().mean() + norm.eps).sqrt()), array(norm.weight.detach()), None)
     if isinstance(norm, nn.LayerNorm):
-        shift = None if norm.bias is None else norm.bias.detach().float()
+        shift = None if norm.bias is None else array(norm.bias.detach())
         spread = float((x.var(correction=0) + norm.eps).sqrt())
-        return LastNorm(float(x.mean()), spread, norm.weight.detach().float(), shift)
+        return LastNorm(float(x.mean()), spread, array(norm.weight.detach()), shift)
     return None

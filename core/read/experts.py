@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,20 +31,19 @@ class Routing:
     stack: str
     layers: tuple[int, ...]
     n_experts: int
-    chosen: Tensor  # int64
-    weights: Tensor  # float32
+    chosen: np.ndarray  # int32
+    weights: np.ndarray  # float32
     tokens: Tokens
 
     @property
-    def load(self) -> Tensor:
+    def load(self) -> np.ndarray:
         """The share of the text's choices that each expert got, [layer, expert], float32; each layer adds up to 1.
 
         With n experts and an even load each has 1/n. Padding is not counted.
         """
-        real = [i for i, hidden in enumerate(self.tokens.padding) if not hidden]
-        chosen = self.chosen[:, real].flatten(1)
-        counts = torch.zeros(len(self.layers), self.n_experts, device=chosen.device)
-        return counts.scatter_add_(1, chosen, torch.ones_like(chosen, dtype=torch.float32)) / chosen.shape[1]
+        chosen = self.chosen[:, ~np.array(self.tokens.padding)].reshape(len(self.layers), -1)
+        counts = [np.bincount(layer, minlength=self.n_experts) for layer in chosen]
+        return np.array(counts, np.float32) / np.float32(chosen.shape[1])
 
     def to_frame(self) -> frames.DataFrame:
         """A row for each choice: layer, position, token, expert, weight. Needs pandas."""
@@ -102,7 +102,7 @@ def routing(run: Trace, stack: str | None = None) -> Routing:
         stack,
         layers,
         config.n_experts,
-        torch.stack([chosen[point] for point in mixtures]),
-        torch.stack([weights[point] for point in mixtures]),
+        torch.stack([chosen[point] for point in mixtures]).int().cpu().numpy(),
+        torch.stack([weights[point] for point in mixtures]).cpu().numpy(),
         tokens,
     )

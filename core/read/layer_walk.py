@@ -355,12 +355,17 @@ def _stream_before(walk: Walk, part: str) -> str:
 
 
 def _norm_factors(walk: Walk, part: str, name: str, j: int) -> tuple[Tensor, Tensor, float]:
-    which = {"attn": "attn", "cross_attn": "cross", "mlp": "mlp"}[part]
-    norm = walk.block.get_submodule(f"{which}_{name}")
-    assert isinstance(norm, nn.LayerNorm | RMSNorm)
+    norm = norm_of(walk, f"{part}.{name}")
     x = walk.values[f"{part}.out"] if name == "out_norm" else walk.before_norm[f"{part}.norm"][walk.query]
     bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
     return normed(norm, x)[j : j + 1], norm.weight[j : j + 1].float(), 0.0 if bias is None else float(bias[j])
+
+
+def norm_of(walk: Walk, step: str) -> nn.LayerNorm | RMSNorm:
+    """The norm whose output a step is, such as attn.norm or mlp.out_norm."""
+    norm = walk.block.get_submodule(step.replace("cross_attn", "cross").replace(".", "_"))
+    assert isinstance(norm, nn.LayerNorm | RMSNorm)
+    return norm
 
 
 def normed(norm: nn.LayerNorm | RMSNorm, x: Tensor) -> Tensor:

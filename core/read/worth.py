@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 
-from ..run.predictions import labels_of
 from ..run.trace import Trace
 from .directions import Site
 from .findings import Finding, Kind, findings
@@ -117,12 +117,11 @@ def _deciding(run: Trace) -> Iterator[Worth]:
     if whole.adds is None or whole.next_word is None or "MLP" not in whole.adds:
         return
     adds = whole.adds["MLP"]
-    layer = int((adds == adds.max()).nonzero()[-1])
+    layer = int(np.flatnonzero(adds == adds.max())[-1])
     if adds[layer] < MLP_FROM or unwalked(run.config, layer) is not None:
         return
-    token, *_ = whole.next_word
     yield Worth(
         *("the MLP decides", whole.stack, "attn", layer, None, whole.position, None),
         addition=float(adds[layer]),
-        word=labels_of(run.loaded, [token])[0],
+        word=whole.next_word[0],
     )

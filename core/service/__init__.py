@@ -1,9 +1,14 @@
 """The seam between what runs models and what shows them: a Service, its answers in plain data, and the one of this process."""
 
 # Names for app and cluster, each once: an unused one fails tests/test_layering.py.
+from ..learn.residual_paths import ResidualPath
+from ..read.additions import Added, SiteWalk, WalkFacts, WalkNumber
 from ..read.comparison import AnswerChange, HeadDifference
+from ..read.ending import Ending
+from ..read.experts import Routing
 from ..read.findings import Finding
 from ..read.sinks import Sink
+from ..read.strip import Strip
 from ..read.word_order import shuffled_words
 from ..read.worth import Worth
 from ..run.attention import Receipt
@@ -13,7 +18,7 @@ from ..sweep.sweeps import MOST_LOOKS, Asked, CutLooks, HeadPlace, PatchHeads, S
 from ..write.generate import Sampling
 from ..write.writing import TEMPERATURES, Reading
 from .event_loop import AnswerCache, into_loop
-from .facts import Facts, NextWord, RecordFacts, Site, SiteId, TensorPlace, Values
+from .facts import Facts, RecordFacts, Site, SiteId, TensorPlace, Values
 from .jobs import RunHandle
 from .maps import (
     HIDDEN,
@@ -47,7 +52,7 @@ from .positions import (
     WordSwap,
     paper_rules,
 )
-from .service import LocalService, Service, SyncCalls
+from .service import LocalService, NextWord, Service, SyncCalls
 from .sweep_rows import (
     PairChanges,
     PairRows,
@@ -61,6 +66,5 @@ from .sweep_rows import (
 )
 from .text_training import TextTrainer, TextTrainingUpdate
 from .training import FrameFacts, LookFacts, TrainingUpdate, frame_facts, look_facts
-from .walks import AddedFacts, EndingFacts, ExpertFacts, LayerWalk, ResidualPathFacts, SiteWalk, StripFacts, WalkNumber
 from .worker import cores
 from .writing import MOST_WRITTEN, BeamsGrown, Continuation, PreparedText, WrittenToken

@@ -1,4 +1,4 @@
-"""Maps, rows, thumbnails and measures of heads, of the Service in this process."""
+"""Questions about the weights of a run: maps, rows, thumbnails, measures of heads, findings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..errors import Refused
 from ..read import aggregate
+from ..read.additions import array
 from ..read.findings import Finding, findings, opened, opening_look
 from ..read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
 from ..read.looks import looks_in
@@ -18,9 +19,9 @@ from ..read.sinks import Sink, sink
 from ..read.worth import Worth, worth
 from ..run.attention import Receipt
 from ..run.trace import Trace
-from . import maps
+from . import maps, pictures
 from .event_loop import wait_in_loop
-from .facts import SiteId
+from .facts import SiteId, run_sites
 from .maps import (
     MAP_KINDS,
     TILE,
@@ -38,63 +39,48 @@ from .maps import (
     Thumbnails,
     Tile,
 )
-from .pictures import (
-    CANDIDATES,
-    RunsInProgress,
-    additions_of,
-    correlations,
-    heads_of,
-    looks_at,
-    measures_of,
-    moves_of,
-    similarity_of,
-    thumbnails_of,
-    whole_of,
-    words_of,
-)
-from .worker import Worker, array_of, check_below, run_sites
+from .pictures import CANDIDATES, RunsInProgress, additions_of, moves_of, thumbnails_of, words_of
+from .worker import Worker, check_below
 
 
 class LocalMaps(Worker):
-    """Pictures of a run's weights."""
-
-    _in_progress: RunsInProgress  # thumbnails that were made while the run went on
+    _in_progress: RunsInProgress  # has the thumbnails that were made during the run
 
     async def tile(
         self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE
     ) -> Tile:
-        """A region of a map, ends excluded; pooled where it has more than cells × cells values."""
+        """A region of a map, ends excluded; pooled if it has more than cells × cells values."""
         shown = await self._map(key, of)
         check_region(shown, rows, columns)
         return await self._work(partial(maps.tile, shown, rows, columns, cells))
 
+    async def cells(self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int]) -> Tile:
+        """Every value of a region, ends excluded, without pooling."""
+        shown = await self._map(key, of)
+        check_region(shown, rows, columns)
+        return await self._work(partial(maps.cells, shown, rows, columns), slow=True)
+
     async def row(self, key: str, of: MapTransform, query: int) -> Row:
-        """One row of a map, and why cells of it have no number."""
+        """One row of a map, and why some of its cells have no value."""
         shown = await self._map(key, of)
         check_below("row", query, len(shown.queries))
         return await self._work(partial(maps.row, shown, query))
 
     async def column(self, key: str, of: MapTransform, at: int) -> Column:
-        """Who looks at one column of a map. Raises Refused where too many weights would have to be worked out."""
+        """One column of a map. Raises Refused if too many weights would have to be computed."""
         shown = await self._map(key, of)
         check_below("column", at, len(shown.keys))
         return await self._work(partial(maps.column, shown, at), slow=True)
 
-    async def cells(self, key: str, of: MapTransform, rows: tuple[int, int], columns: tuple[int, int]) -> Tile:
-        """Every value of a region, ends excluded, however large."""
-        shown = await self._map(key, of)
-        check_region(shown, rows, columns)
-        return await self._work(partial(maps.cells, shown, rows, columns), slow=True)
-
     async def scores(self, key: str, record: int, head: int, query: int) -> Scores:
-        """What the softmax of one row of a head is made of."""
+        """Terms of the softmax of one row of a head."""
         found = await self._record(key, record)
         check_below("head", head, found.n_heads)
         check_below("query", query, found.n_query)
         return await self._work(partial(maps.scores, found, head, query))
 
     async def thumbnails(self, key: str) -> tuple[Thumbnails, ...]:
-        """Of every record of the run."""
+        """Thumbnails of every record of the run."""
 
         async def make() -> tuple[Thumbnails, ...]:
             run = await self._run(key)
@@ -108,115 +94,28 @@ class LocalMaps(Worker):
         """Every weight of the run."""
         run = await self._run(key)
         sites = run_sites(run)
-        return await self._work(lambda: {site.id: heads_of(run, site) for site in sites}, slow=True)
+        return await self._work(lambda: {site.id: pictures.heads_of(run, site) for site in sites}, slow=True)
 
     async def whole(self, key: str) -> FullRun:
         """heads(), openings(), opening_look() and roles() of a small run in one answer: maps that several read are computed once.
 
-        Roles are judged by every row here, also where roles() would draw some of them.
+        Roles are judged by every row here, where roles() may read evenly spaced ones.
         """
-        whole = await self._again(key, lambda run: whole_of(run, run_sites(run)))
-        for site, rest in whole.sinks.items():
-            self._kept.put(("sink", key, site), rest)
+        whole = await self._rerun(key, lambda run: pictures.whole_of(run, run_sites(run)))
+        for site, found in whole.sinks.items():
+            self._kept.put(("sink", key, site), found)
         self._kept.put(("opening look", key), whole.look)
         return whole
 
-    async def measures(self, key: str, site: SiteId) -> Measures:
-        """What one number can say about each head of a site: see core.measures."""
-        run, at = await self._site(key, site)
-        make = partial(measures_of, run, at)
-        return await self._kept.get(("measures", key, site), lambda: self._work(make, slow=True))
-
-    async def norms(self, key: str, site: SiteId) -> np.ndarray:
-        """‖value · W_O‖ of each key as each head would write it, float32 [layer, head, key]. Kobayashi et al. 2020."""
-        run, at = await self._site(key, site)
-        return array_of([await self._norms(key, run, record) for record in at.records])
-
-    async def similarity(self, key: str, site: SiteId, query: int, weights: Sequence[float]) -> Similarity:
-        """The row of a query by every head of a site, beside weights [key] of somebody else's: of a class that votes, say."""
-        run, at = await self._site(key, site)
-        check_below("query", query, at.n_query)
-        if len(weights) != at.n_key:
-            raise Refused(f"There must be a weight for each of {at.n_key:,} keys, and there are {len(weights):,}.")
-        return await self._work(partial(similarity_of, run, at, query, weights), slow=True)
-
-    async def sink(self, key: str, site: SiteId) -> Sink | None:
-        """The token that the heads of a site rest on, and how much each gives it: see core.read.sinks.sink."""
-        run, at = await self._site(key, site)
-        make = partial(sink, [run.attention[i] for i in at.records])
-        return await self._kept.get(("sink", key, site), lambda: self._work(make, slow=True))
-
-    async def looks_at(self, key: str, site: SiteId, query: int, at: int) -> np.ndarray:
-        """The weight that each head of a site gives from one query to one key, `at`; float32 [layer, head]."""
-        run, of = await self._site(key, site)
-        check_below("query", query, of.n_query)
-        check_below("key", at, of.n_key)
-        return await self._work(partial(looks_at, run, of, query, at), slow=True)
-
-    async def correlations(self, key: str, site: SiteId, layer: int, head: int) -> np.ndarray:
-        """How like the map of one head that of every head of its site is, float32 [layer, head], nan for flat maps.
-
-        Pearson's correlation over the cells that this head may see, without the column of the token that heads rest on, where
-        there is one (Sink.is_sink): core.read.measures.correlation. Of a long text evenly spaced rows are compared.
-        """
-        run, of = await self._site(key, site)
-        check_below("layer", layer, len(of.records))
-        check_below("head", head, of.n_heads)
-        found = await self.sink(key, site)
-        apart = found.key if found is not None and found.is_sink else None
-        return await self._work(partial(correlations, run, of, layer, head, apart), slow=True)
-
-    async def head_additions(self, key: str, site: SiteId, position: int) -> HeadAdditions:
-        """The additions of every head of a site to the five likeliest words after one token. Raises Refused where a logit is no such sum."""
-        attention = await self._writing(key, site)
-        make = partial(self._again, key, lambda run: additions_of(run, attention, position))
-        return await self._kept.get(("additions of heads", key, site, position), make)
-
-    async def head_words(
-        self, key: str, site: SiteId, layer: int, head: int, position: int, candidate: int = 0
-    ) -> HeadWords:
-        """The additions of one head's looks to one of the five likeliest words after one token, and the words that it raises and lowers."""
-        _, at = await self._site(key, site)
-        check_below("candidate", candidate, CANDIDATES)
-        check_below("layer", layer, len(at.records))
-        check_below("head", head, at.n_heads)
-        attention = await self._writing(key, site)
-        make = partial(self._again, key, lambda run: moves_of(run, attention, position))
-        moved = await self._kept.get(("moves", key, site, position), make)
-
-        def of_head(run: Trace) -> HeadWords:
-            looked = looks_in(run, layer, [position], attention, moved.tokens[candidate])
-            return words_of(run, moved, layer, head, looked[head, 0])
-
-        return await self._again(key, of_head)
-
-    async def _writing(self, key: str, site: SiteId) -> Literal["attn", "cross_attn"]:
-        """The attention of a site whose heads a logit reads. Raises Refused for the encoder's."""
-        _, at = await self._site(key, site)
-        if at.id == "encoder":
-            raise Refused(
-                "The logits of this model read no head of its encoder. Choose the decoder, or cross-attention."
-            )
-        return "cross_attn" if at.id == "cross" else "attn"
-
-    async def proof(self, key: str, record: int) -> Receipt:
-        """One record worked out again and compared."""
-
-        async def make() -> Receipt:
-            found = await self._record(key, record)
-            return await self._work((await self._held(found)).receipt, slow=True)
-
-        return await self._kept.get(("proof", key, record), make)
-
     async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:
-        """A name for each head of every record, after where its attention goes: see core.read.head_roles.roles."""
+        """Role of each head of every record, by where its attention goes: see core.read.head_roles.roles."""
         run = await self._run(key)
-        return await self._kept.get(("roles", key), lambda: self._work(partial(roles_of, run), slow=True))
+        return await self._work_once(("roles", key), partial(roles_of, run))
 
     async def openings(self, key: str) -> tuple[OpeningLink, ...]:
         """Where a picture of the run opens, by kind of attention in the order of the pass: see core.read.head_roles.openings.
 
-        Of the kind of attention that opening_look() is about, it is that look.
+        For the kind of attention that opening_look() is about, that edge.
         """
 
         async def make() -> tuple[OpeningLink, ...]:
@@ -225,30 +124,117 @@ class LocalMaps(Worker):
 
         return await self._kept.get(("openings", key), make)
 
-    async def opening_look(self, key: str) -> Finding:
-        """The look that a picture of the run opens on: see core.read.findings."""
-        return await self._kept.get(("opening look", key), lambda: self._again(key, opening_look))
-
-    async def findings(self, key: str) -> tuple[Finding, ...]:
-        """The same, and the next best looks of other kinds."""
-        return await self._kept.get(("findings", key), lambda: self._again(key, findings))
-
-    async def worth(self, key: str) -> tuple[Worth, ...]:
-        """The steps that are worth stepping through: see core.read.worth."""
-
-        async def make() -> tuple[Worth, ...]:
-            found = await self.findings(key)
-            return await self._again(
-                key, lambda run: worth(run, found), background=True
-            )  # a walk that is asked for comes first
-
-        return await self._kept.get(("worth", key), make)
-
     async def opening(self, key: str, record: int, head: int) -> OpeningLink:
-        """Where to begin reading one head."""
+        """Where to start reading one head."""
         check_below("head", head, (await self._record(key, record)).n_heads)
         run = await self._run(key)
         return await self._work(partial(opening_of, run, record, head))
+
+    async def opening_look(self, key: str) -> Finding:
+        """The attention edge that a picture of the run opens on: see core.read.findings."""
+        return await self._rerun_once(("opening look", key), key, opening_look)
+
+    async def findings(self, key: str) -> tuple[Finding, ...]:
+        """opening_look(), and the next best edges of other kinds."""
+        return await self._rerun_once(("findings", key), key, findings)
+
+    async def worth(self, key: str) -> tuple[Worth, ...]:
+        """Steps of the run that are worth stepping through: see core.read.worth."""
+
+        async def make() -> tuple[Worth, ...]:
+            found = await self.findings(key)
+            # In the background: a walk that a visitor has asked for goes first.
+            return await self._rerun(key, lambda run: worth(run, found), background=True)
+
+        return await self._kept.get(("worth", key), make)
+
+    async def measures(self, key: str, site: SiteId) -> Measures:
+        """Measures of each head of a site: see core.read.measures."""
+        run, of = await self._site(key, site)
+        return await self._work_once(("measures", key, site), partial(pictures.measures_of, run, of))
+
+    async def norms(self, key: str, site: SiteId) -> np.ndarray:
+        """‖value · W_O‖ of each key in each head, float32 [layer, head, key]. Kobayashi et al. 2020."""
+        run, of = await self._site(key, site)
+        return np.stack([array(await self._norms(key, run, record)) for record in of.records])
+
+    async def similarity(self, key: str, site: SiteId, query: int, weights: Sequence[float]) -> Similarity:
+        """The row of a query in every head of a site, and its overlap with other weights [key], such as the votes of a class."""
+        run, of = await self._site(key, site)
+        check_below("query", query, of.n_query)
+        if len(weights) != of.n_key:
+            raise Refused(f"There must be a weight for each of {of.n_key:,} keys, and there are {len(weights):,}.")
+        return await self._work(partial(pictures.similarity_of, run, of, query, weights), slow=True)
+
+    async def sink(self, key: str, site: SiteId) -> Sink | None:
+        """Attention sink of a site, and the weight that each head gives it: see core.read.sinks.sink."""
+        run, of = await self._site(key, site)
+        return await self._work_once(("sink", key, site), partial(sink, [run.attention[i] for i in of.records]))
+
+    async def looks_at(self, key: str, site: SiteId, query: int, at: int) -> np.ndarray:
+        """The weight from one query to one key, `at`, in each head of a site, float32 [layer, head]."""
+        run, of = await self._site(key, site)
+        check_below("query", query, of.n_query)
+        check_below("key", at, of.n_key)
+        return await self._work(partial(pictures.looks_at, run, of, query, at), slow=True)
+
+    async def correlations(self, key: str, site: SiteId, layer: int, head: int) -> np.ndarray:
+        """Correlation of one head's map with that of every head of its site, float32 [layer, head], NaN for constant maps.
+
+        Pearson's correlation over the cells that this head may attend to, without the column of the attention sink if there is
+        one (Sink.is_sink): core.read.measures.correlation. Long texts are compared by evenly spaced rows.
+        """
+        run, of = await self._site(key, site)
+        check_below("layer", layer, len(of.records))
+        check_below("head", head, of.n_heads)
+        found = await self.sink(key, site)
+        without = found.key if found is not None and found.is_sink else None
+        return await self._work(partial(pictures.correlations, run, of, layer, head, without), slow=True)
+
+    async def head_additions(self, key: str, site: SiteId, position: int) -> HeadAdditions:
+        """Direct logit attribution of every head of a site for the five most likely tokens after one position.
+
+        Raises Refused if logits are not sums over heads.
+        """
+        attention = await self._attention_name(key, site)
+        name = ("additions of heads", key, site, position)
+        return await self._rerun_once(name, key, lambda run: additions_of(run, attention, position))
+
+    async def head_words(
+        self, key: str, site: SiteId, layer: int, head: int, position: int, candidate: int = 0
+    ) -> HeadWords:
+        """Direct logit attribution of one head's edges to one of the five most likely tokens, and the tokens that it raises and lowers."""
+        _, of = await self._site(key, site)
+        check_below("candidate", candidate, CANDIDATES)
+        check_below("layer", layer, len(of.records))
+        check_below("head", head, of.n_heads)
+        attention = await self._attention_name(key, site)
+        name = ("moves", key, site, position)
+        moved = await self._rerun_once(name, key, lambda run: moves_of(run, attention, position))
+
+        def of_head(run: Trace) -> HeadWords:
+            edges = looks_in(run, layer, [position], attention, moved.tokens[candidate])
+            return words_of(run, moved, layer, head, edges[head, 0])
+
+        return await self._rerun(key, of_head)
+
+    async def _attention_name(self, key: str, site: SiteId) -> Literal["attn", "cross_attn"]:
+        """The attention of a site whose heads contribute to logits. Raises Refused for the encoder's."""
+        _, of = await self._site(key, site)
+        if of.id == "encoder":
+            raise Refused(
+                "The logits of this model read no head of its encoder. Choose the decoder, or cross-attention."
+            )
+        return "cross_attn" if of.id == "cross" else "attn"
+
+    async def proof(self, key: str, record: int) -> Receipt:
+        """One record recomputed and compared."""
+
+        async def make() -> Receipt:
+            found = await self._record(key, record)
+            return await self._work((await self._with_values(found)).receipt, slow=True)
+
+        return await self._kept.get(("proof", key, record), make)
 
     async def _map(self, key: str, of: MapTransform) -> Map:
         run = await self._run(key)
@@ -261,14 +247,13 @@ class LocalMaps(Worker):
 
     async def _rollout(self, key: str, run: Trace, record: int) -> Tensor:
         chosen = run.attention[record]
-        below = [other for other in run.attention if other.stack == chosen.stack and other.site == chosen.site]
+        records = [other for other in run.attention if other.stack == chosen.stack and other.site == chosen.site]
         assert chosen.layer is not None  # a run's record
-        make = partial(aggregate.rollout, below, chosen.layer)
-        return await self._kept.get(("rollout", key, record), lambda: self._work(make, slow=True))
+        return await self._work_once(("rollout", key, record), partial(aggregate.rollout, records, chosen.layer))
 
 
 def check_transform(run: Trace, of: MapTransform) -> None:
-    """Raises Refused, with what there is, for a transform that this run does not have."""
+    """Raises Refused, naming what is available, for a transform that this run does not have."""
     records = run.records
     check_below("record", of.record, len(records))
     record = records[of.record]
@@ -289,6 +274,7 @@ def check_transform(run: Trace, of: MapTransform) -> None:
 
 
 def check_region(shown: Map, rows: tuple[int, int], columns: tuple[int, int]) -> None:
+    """Raises Refused for a region that is empty, or outside the map."""
     for what, (start, stop), n in (("rows", rows, len(shown.queries)), ("columns", columns, len(shown.keys))):
         if not 0 <= start < stop <= n:
             raise Refused(f"There are no {what} {start} to {stop} (its end excluded) on this map, which has {n:,}.")

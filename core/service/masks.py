@@ -1,4 +1,4 @@
-"""What masks, padding and the scale do, in plain data."""
+"""Questions about masks, padding, leakage and the division by √d, each answered by comparing runs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ..learn.leakage import Leakage, check_model, leakage, relearnt
 from ..learn.leakage import facts as leak_facts
 from ..memory import admit_large
 from ..model.text import from_ids
+from ..read.additions import array
 from ..read.conditional_loss import given, probabilities
 from ..read.padding import Inertness, inertness, own_records
 from ..read.projections import Compared, timed
@@ -28,7 +29,7 @@ from ..run.request import Request
 from ..run.trace import Trace
 from ..write.generate import decoded
 from .engine import Engine
-from .facts import Site, SiteId, array
+from .facts import Site, SiteId
 from .maps import reasons
 from .pictures import masks_of
 from .worker import Worker, check_below
@@ -36,53 +37,55 @@ from .worker import Worker, check_below
 
 @dataclass(frozen=True, eq=False)
 class ScoresAndMasks:
-    """The scores of some layers of a site before any mask, and the masks of the run."""
+    """Scores of some layers of a site before masking, and the masks of the run."""
 
     site: SiteId
     layers: tuple[int, ...]
     scores: np.ndarray  # float32 [layer, head, query, key]: (q·k · scale + bias) / temperature
-    masks: tuple[np.ndarray, ...]  # uint8 [query, key], reasons as in Tile; those that are alike are there once
-    mask_index: tuple[tuple[int, ...], ...]  # of each layer: which mask, or one for every head; -1 hides nothing
+    masks: tuple[np.ndarray, ...]  # uint8 [query, key], reasons as in Tile; equal ones are listed once
+    mask_index: tuple[
+        tuple[int, ...], ...
+    ]  # of each layer: index of its mask, or one for every head; -1: nothing is masked
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a run makes of its text: the next word and the loss, of a classifier its classes, of other models the text's vector."""
+    """Output of a run: next-token predictions and losses, the classes of a classifier, or the text vector of other models."""
 
-    # The likeliest next ones: id, as a reader sees it, probability. Of a classifier its classes, with their numbers.
+    # (id, label, probability) of the most likely next tokens; for a classifier, of its classes
     words: tuple[tuple[int, str, float], ...]
-    asked: tuple[float, ...]  # probabilities of the ids, or classes, that were asked for
-    losses: np.ndarray  # float32 [pos - 1], nats; empty where nothing is foretold
-    vector: np.ndarray  # float32 [d_model]: the mean over real tokens of the last residual stream
-    numbers: tuple[tuple[str, float], ...] = ()  # of a regression: what each number is called, and its value
+    asked: tuple[float, ...]  # probabilities of the requested token or class ids
+    losses: np.ndarray  # float32 [pos - 1], nats; empty for a model that does not predict tokens
+    vector: np.ndarray  # float32 [d_model]: mean of the last residual stream over real tokens
+    numbers: tuple[tuple[str, float], ...] = ()  # of a regression: (name, value)
 
 
 @dataclass(frozen=True, eq=False)
 class PaddingEffect:
-    """Some texts in one batch, seen from one of them, against that text alone."""
+    """A batch of texts, as seen from one of them, compared with that text alone."""
 
     labels: tuple[tuple[str, ...], ...]  # of every text, padding included
     padding: tuple[tuple[bool, ...], ...]
-    text: int  # which one is seen
+    text: int  # index of the compared text
     layer: int
     masked: np.ndarray  # float32 [head, query, key]: scores of this layer in the batch
-    free: np.ndarray  # the same where padding may be looked at
-    causal: bool  # of the attention: the future is hidden as well
+    free: np.ndarray  # the same with padding visible
+    causal: bool  # True if the attention masks the future too
     scale: float
     on_padding: np.ndarray  # float32 [layer, head]: mean weight on padding of the real rows, masked
     on_padding_free: np.ndarray
-    weights: tuple[float, float]  # max |Δ| against the text alone, masked and not: of all weights
+    weights: tuple[float, float]  # max |Δ| from the text alone, (masked, free): of all weights
     output: tuple[float, float]  # of the last residual stream
-    cosine: tuple[float, float]  # of the texts' vectors
-    # Of a model that writes: the likeliest next word of the text alone, as a reader sees it, with its probability alone, in the
-    # batch, and there with its padding seen; then the likeliest of that last one
+    cosine: tuple[float, float]  # of the text vectors
+    # Of a model that writes: the top next token of the text alone with its probability alone, in the batch, and in the batch with
+    # visible padding. Then the top token of the last.
     next_word: tuple[str, float, float, float] | None
     leads: tuple[str, float] | None
 
 
 @dataclass(frozen=True, eq=False)
 class LeakageFacts:
-    """Leakage as arrays: see core.learn.leakage."""
+    """Leakage as arrays, with the cost of the training: see core.learn.leakage."""
 
     layer: int
     head: int
@@ -100,7 +103,7 @@ class LeakageFacts:
 
 @dataclass(frozen=True, eq=False)
 class UnmaskedFacts:
-    """A text with the causal mask taken away, as arrays: see core.read.unmasked."""
+    """A text without its causal mask, as arrays: see core.read.unmasked."""
 
     labels: tuple[str, ...]
     losses: np.ndarray
@@ -116,15 +119,15 @@ class UnmaskedFacts:
 
 @dataclass(frozen=True)
 class ScaleEffect:
-    """The same text with the division by √d and without it, over all heads."""
+    """The same text with and without the division by √d, over all heads."""
 
     own: Sharpness
     without: Sharpness
 
 
-BEST = 5  # words that an outcome names
-NO_LOSSES = np.zeros(0, np.float32)  # where only words are asked for
-MOST_ASKED = 64  # ids whose probability may be asked for at once
+BEST = 5  # tokens that an outcome names
+NO_LOSSES = np.zeros(0, np.float32)  # if only tokens are requested
+MAX_REQUESTED = 64  # ids whose probabilities one call may request
 
 
 def masked_of(run: Trace, site: Site, layers: Sequence[int]) -> ScoresAndMasks:
@@ -137,22 +140,22 @@ def masked_of(run: Trace, site: Site, layers: Sequence[int]) -> ScoresAndMasks:
 
 
 def rows_of(record: AttentionRecord, head: int, rows: range) -> tuple[np.ndarray, np.ndarray]:
-    """The scores before any mask, and the reasons of masked cells, [row, key], of these rows of one head. Raises TooLarge."""
+    """Scores before masking and reasons of masked cells, [row, key], of some rows of one head. Raises TooLarge."""
     size = len(rows) * record.n_key * 5
     admit_large(size, torch.device("cpu"), "The scores of these rows", "Ask for fewer rows, or a shorter text.")
     return array(record.scores(head, rows)[0]), reasons(record, rows, range(record.n_key), head)
 
 
 def losses_of(run: Trace) -> np.ndarray:
-    """The loss at each word of a model that writes, float32 [pos − 1], nats; empty of others."""
+    """Loss at each token of a model that writes, float32 [pos − 1], nats; empty for other models."""
     is_writer = run.spec.classes is None and run.config.writes and run.loaded.model.head is not None
     return array(given(run).losses) if is_writer else NO_LOSSES
 
 
 def outcome_of(run: Trace, ids: Sequence[int], losses: np.ndarray) -> Outcome:
-    """Next words or classes, the probabilities of `ids`, losses_of(run), and a vector. Raises Refused for ids that are none."""
-    if len(ids) > MOST_ASKED:
-        raise Refused(f"{len(ids)} words were asked for at once, and {MOST_ASKED} is the most.")
+    """The output of a run, with the probabilities of `ids` and its losses_of(). Raises Refused for invalid ids."""
+    if len(ids) > MAX_REQUESTED:
+        raise Refused(f"{len(ids)} words were asked for at once, and {MAX_REQUESTED} is the most.")
     last = run.source if run.target is None else run.target
     real = [i for i, padding in enumerate(last.padding) if not padding]
     at = torch.tensor(real, device=run.loaded.device)
@@ -173,7 +176,7 @@ def outcome_of(run: Trace, ids: Sequence[int], losses: np.ndarray) -> Outcome:
 
 
 def classes_of(run: Trace, ids: Sequence[int], vector: np.ndarray) -> Outcome:
-    """The outcome of a classifier: its likeliest classes, or the numbers of a regression. Raises Refused for ids that are no class."""
+    """Outcome of a classifier: its most likely classes, or the numbers of a regression. Raises Refused for ids that are not classes."""
     found = run.classes()
     none, n = np.zeros(0, np.float32), len(found.names)
     if (wrong := next((i for i in ids if not 0 <= i < n), None)) is not None:
@@ -188,7 +191,7 @@ def classes_of(run: Trace, ids: Sequence[int], vector: np.ndarray) -> Outcome:
 def padded_of(
     batch: Trace, free: Trace, alone: Trace, proofs: tuple[Inertness, Inertness], layer: int | None
 ) -> PaddingEffect:
-    """From a batch seen from one of its texts, the same with its padding seen, the text alone, and how both differ from it."""
+    """From a batch as seen from one of its texts, the same batch with visible padding, the text alone, and the comparisons with it."""
     masked, without = proofs
     if layer is None:
         layer = int(without.on_padding.amax(-1).argmax())
@@ -218,7 +221,7 @@ def padded_of(
 
 
 def leakage_facts(found: Leakage, known: dict[str, object]) -> LeakageFacts:
-    """Leakage in plain data, with what the training took."""
+    """Leakage with the cost of the training, `known`."""
     return LeakageFacts(
         layer=found.layer,
         head=found.head,
@@ -236,7 +239,7 @@ def leakage_facts(found: Leakage, known: dict[str, object]) -> LeakageFacts:
 
 
 def unmasked_facts(run: Trace, found: Unmasked) -> UnmaskedFacts:
-    """A text without its causal mask, in plain data."""
+    """A text without its causal mask, as arrays."""
     return UnmaskedFacts(
         run.source.labels,
         array(found.losses),
@@ -252,16 +255,13 @@ def unmasked_facts(run: Trace, found: Unmasked) -> UnmaskedFacts:
 
 
 class LocalMasks(Worker):
-    """The effects of masks, proved by other runs."""
-
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
         self._leaking = threading.Lock()
-        # the model that leaks, and the one whose other weights it shares
-        self._leaky: tuple[Loaded, Loaded] | None = None
+        self._leaky: tuple[Loaded, Loaded] | None = None  # (model, its copy with the last layer trained without a mask)
 
     async def masked(self, key: str, site: SiteId, layers: Sequence[int] | None = None) -> ScoresAndMasks:
-        """The scores of some layers of a site before any mask (None: of all), and the run's masks. Raises TooLarge."""
+        """Scores of some layers of a site before masking (None: of all), and the masks of the run. Raises TooLarge."""
         run, at = await self._site(key, site)
         chosen = range(len(at.records)) if layers is None else layers
         for layer in chosen:
@@ -271,7 +271,7 @@ class LocalMasks(Worker):
     async def masked_rows(
         self, key: str, site: SiteId, layer: int, head: int, rows: tuple[int, int]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Some rows of one head, end excluded: its scores before any mask, float32 [row, key], and why cells are masked, as in Tile."""
+        """Some rows of one head, end excluded: scores before masking, float32 [row, key], and reasons of masked cells, as in Tile."""
         run, at = await self._site(key, site)
         check_below("layer", layer, len(at.records))
         check_below("head", head, at.n_heads)
@@ -280,16 +280,16 @@ class LocalMasks(Worker):
         return await self._work(partial(rows_of, run.attention[at.records[layer]], head, range(*rows)))
 
     async def outcome(self, key: str, ids: Sequence[int] = ()) -> Outcome:
-        """The next word, the probabilities of `ids` as the next one, and the loss; of an encoder the text's vector."""
-        losses = await self._kept.get(("losses", key), lambda: self._again(key, losses_of))
-        return await self._again(key, lambda run: outcome_of(run, ids, losses))
+        """Next-token predictions with the probabilities of `ids`, and the losses; for an encoder the text vector."""
+        losses = await self._rerun_once(("losses", key), key, losses_of)
+        return await self._rerun(key, lambda run: outcome_of(run, ids, losses))
 
     async def padded(
         self, key: str, texts: Sequence[str], side: Literal["left", "right"], text: int, layer: int | None = None
     ) -> PaddingEffect:
-        """These texts in one batch of the run's model, seen from one of them, against that text alone.
+        """These texts in one batch of the run's model, as seen from one of them, compared with that text alone.
 
-        None is the layer in which a head would give padding most.
+        layer None: the one in which a head would give padding the most weight.
         """
         check_below("text", text, len(texts))
         run = await self._run(key)
@@ -309,7 +309,7 @@ class LocalMasks(Worker):
         return await self._pass(prove)
 
     async def leakage(self, key: str) -> LeakageFacts:
-        """The run's text as the model reads it whose last layer learnt without its mask. Raises Refused for any other model."""
+        """The text in the model whose last layer was trained without its mask. Raises Refused for any other model."""
 
         def make(run: Trace) -> LeakageFacts:
             check_model(run.loaded)
@@ -319,27 +319,24 @@ class LocalMasks(Worker):
                 other = self._leaky[1]
             return leakage_facts(leakage(run, other), leak_facts())
 
-        return await self._kept.get(("leakage", key), lambda: self._again(key, make))
+        return await self._rerun_once(("leakage", key), key, make)
 
     async def unmasked(self, key: str) -> UnmaskedFacts:
-        """The run's text with the causal mask taken away, nothing trained. Raises Refused for a model that has none, or writes nothing."""
+        """The text without the causal mask, nothing trained. Raises Refused for a model without one, or that does not write."""
 
-        def make(run: Trace) -> UnmaskedFacts:
-            return unmasked_facts(run, unmasked(run))
-
-        return await self._kept.get(("unmasked", key), lambda: self._again(key, make))
+        return await self._rerun_once(("unmasked", key), key, lambda run: unmasked_facts(run, unmasked(run)))
 
     async def unscaled(self, key: str) -> ScaleEffect:
-        """How far scores spread and how much choice rows have, with the division by √d and in a run without it."""
+        """Spread of the scores and entropy of the rows, with the division by √d and in a run without it."""
         run, other = await self._run(key), await self._run(await self.edited(key, (NoScale(),)))
         return await self._work(lambda: ScaleEffect(sharpness(run.attention), sharpness(other.attention)), slow=True)
 
     async def spreads(self) -> tuple[Spread, ...]:
-        """Random q·k of several widths, measured."""
-        return await self._kept.get(("spreads",), lambda: self._work(lambda: tuple(map(spread, WIDTHS)), slow=True))
+        """Standard deviation of random q·k for several widths."""
+        return await self._work_once(("spreads",), lambda: tuple(map(spread, WIDTHS)))
 
     async def projections(self, d_model: int, widths: tuple[int, int, int], rows: int) -> Compared:
-        """One product for q, k and v against three, timed where models run. Raises Refused for tables that take too long to make."""
+        """One product for q, k and v against three, timed on the device of the models. Raises Refused for sizes that take too long."""
         try:
             return await self._work(partial(timed, d_model, widths, rows, self.engine.device), slow=True)
         except ValueError as error:

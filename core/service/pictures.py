@@ -1,4 +1,6 @@
-"""All heads of a run: every weight of small runs, one number about each head, and the first numbers of any tensor."""
+"""Pictures of runs: all heads of a small run, thumbnails and measures of a large one, layers of a run in progress, and OneRun for pages
+without a service.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from torch import Tensor
 from ..errors import Refused
 from ..memory import admit_large
 from ..read import measures
+from ..read.additions import array
 from ..read.directions import Site as Attention
 from ..read.findings import opened, opening_look
 from ..read.head_roles import opening_of, openings, roles_of
@@ -32,7 +35,7 @@ from ..run.recorder import Held
 from ..run.request import Request
 from ..run.trace import Trace
 from .event_loop import wait_in_loop
-from .facts import Facts, Site, SiteId, Values, array, facts_of
+from .facts import Facts, Site, SiteId, Values, facts_of
 from .maps import (
     FullRun,
     HeadAdditions,
@@ -52,15 +55,22 @@ from .maps import (
 )
 from .queue import TaskQueue, Usage
 
-THUMBNAIL = 32  # pixels along a side of the small picture of a head
+THUMBNAIL = 32  # pixels along a side
 METRICS = ("entropy", "distance", "sink", "previous", "induction", "diagonal")
 METRIC_CELLS = 48_000_000  # weights that are computed for the measures of one site
-METRIC_ROWS = 256  # of each head, at most
-OF_A_HEAD = ("q", "k", "scores", "mask", "weights", "z")  # tensors that have heads
+METRIC_ROWS = 256  # rows of each head, at most
+CANDIDATES = 5  # most likely next tokens whose logits are attributed
+MOVED = 4  # tokens that are named, raised and lowered
+AMONG = (
+    100  # they are chosen among this many most likely tokens: over the whole vocabulary they would be implausible ones
+)
+AT_ONCE = 150_000  # weights; a smaller run is not shown in parts, since all its weights are sent when it has finished
+MAX_RUNS = 8  # runs whose thumbnails are kept until they are requested
+HEAD_TENSORS = ("q", "k", "scores", "mask", "weights", "z")
 
 
 def thumbnails_of(record: AttentionRecord) -> Thumbnails:
-    """Of every head of one record."""
+    """Thumbnails of every head of one record."""
     small = record.thumbnail(THUMBNAIL)
     return Thumbnails(array(small.values), small.how)
 
@@ -72,8 +82,10 @@ def heads_of(run: Trace, site: Site) -> Heads:
 
 
 def whole_of(run: Trace, sites: Sequence[Site], looks: bool = True) -> FullRun:
-    """All sites' heads, with the openings, roles and sinks of the run, and the look that it opens on unless `looks` is False: all that
-    a picture is drawn from, from maps that are computed once. The look may take another pass. Raises TooLarge."""
+    """Heads of all sites, with the openings, roles and sinks of the run, from patterns that are computed once.
+
+    Unless `looks` is False, also the attention edge that the picture opens on, which may take another pass. Raises TooLarge.
+    """
     _admit(sum(site.weights for site in sites))
     patterns = [*patterns_of(run.attention)]  # of each: [head, query, key]
     links, look = openings(run, patterns), opening_look(run) if looks else None
@@ -101,7 +113,7 @@ def _heads(run: Trace, site: Site, of_layers: Sequence[Tensor]) -> Heads:
 
 
 def similarity_of(run: Trace, site: Site, query: int, weights: Sequence[float]) -> Similarity:
-    """Of one query, beside weights [key]."""
+    """Rows of one query in every head, and their overlap with weights [key]."""
     rows = torch.stack([run.attention[i].pattern(queries=[query])[:, 0] for i in site.records])  # [layer, head, key]
     return Similarity(
         array(rows), array(measures.overlap(rows, torch.tensor(list(weights), dtype=rows.dtype, device=rows.device)))
@@ -109,31 +121,31 @@ def similarity_of(run: Trace, site: Site, query: int, weights: Sequence[float]) 
 
 
 def looks_at(run: Trace, site: Site, query: int, key: int) -> np.ndarray:
-    """The weight of one cell by every head of a site, float32 [layer, head]: one row of each head is computed, and no map."""
+    """Weight of one attention edge in every head of a site, float32 [layer, head]. Only one row of each head is computed."""
     return array(torch.stack([run.attention[i].pattern(queries=[query])[:, 0, key] for i in site.records]))
 
 
-def correlations(run: Trace, site: Site, layer: int, head: int, apart: int | None) -> np.ndarray:
-    """How like the map of one head that of every head of a site is, float32 [layer, head]: see core.read.measures.correlation.
+def correlations(run: Trace, site: Site, layer: int, head: int, without: int | None) -> np.ndarray:
+    """Correlation of the map of one head with that of every head of a site, float32 [layer, head]: see measures.correlation().
 
-    Over the cells that this head may see, without the column of the key `apart`. Of a long text evenly spaced rows are compared.
+    Over the cells that this head may attend to, without the column of the key `without`. Long texts are compared by evenly spaced rows.
     """
     one = run.attention[site.records[layer]]
     rows = _rows_of(one, len(site.records))
     cells = one.mask(queries=rows, head=head).clone()
-    if apart is not None:
-        cells[:, apart] = False
+    if without is not None:
+        cells[:, without] = False
     pattern = one.pattern(head, rows)[0]
     each = [measures.correlation(run.attention[i].pattern(queries=rows), pattern, cells) for i in site.records]
     return array(torch.stack(each))
 
 
 def masks_of(records: Sequence[AttentionRecord]) -> tuple[tuple[np.ndarray, ...], tuple[tuple[int, ...], ...]]:
-    """The distinct masks, and which of them each layer has: one number, or one a head where heads differ."""
+    """The distinct masks, and their indices by layer: one, or one for each head if heads differ."""
     found: list[np.ndarray] = []
     number: dict[bytes, int] = {}
     mask_index: list[tuple[int, ...]] = []
-    known: dict[tuple[int, int], tuple[int, ...]] = {}  # of a mask that layers share, and a text
+    known: dict[tuple[int, int], tuple[int, ...]] = {}  # by (mask that layers share, text)
     for record in records:
         shared = id(record.batch_rule.mask), record.text
         if shared in known:
@@ -156,10 +168,9 @@ def masks_of(records: Sequence[AttentionRecord]) -> tuple[tuple[np.ndarray, ...]
 
 
 def measures_of(run: Trace, site: Site) -> Measures:
-    """What one number can say about each head, from evenly spaced rows; None where there is none.
+    """Measures of each head, from evenly spaced rows; see core.read.measures.
 
-    The definitions are core.measures'. Cross-attention looks from one text into another, so that only entropy and the
-    share of the first token mean something there.
+    Queries and keys of cross-attention are of two texts, so only entropy and the share of the first token apply there.
     """
     first = run.attention[site.records[0]]
     queries, keys = run.tokens_of(first)
@@ -185,7 +196,7 @@ def measures_of(run: Trace, site: Site) -> Measures:
 
 
 def _rows_of(record: AttentionRecord, layers: int) -> list[int]:
-    """Evenly spaced rows of a map, as many as may be read of all heads of that many layers."""
+    """Evenly spaced rows of a map, as many as METRIC_CELLS allows for all heads of this many layers."""
     return spread(record.n_query, max(1, min(METRIC_ROWS, METRIC_CELLS // (layers * record.n_heads * record.n_key))))
 
 
@@ -207,14 +218,14 @@ def _measures_of_head(
     return numbers
 
 
-def values_of(record: AttentionRecord, what: str, head: int, most: int) -> Values:
-    """The first `most` × `most` numbers of one tensor of an attention, one of OF_A_HEAD."""
+def head_values(record: AttentionRecord, what: str, head: int, most: int) -> Values:
+    """The first `most` × `most` numbers of one of HEAD_TENSORS."""
     queries, keys = range(min(most, record.n_query)), range(min(most, record.n_key))
     shared = head // (record.n_heads // record.n_kv_heads)
     if what == "q":
-        return small(record.q[head], most)
+        return first_values(record.q[head], most)
     if what == "k":
-        return small(record.k[shared], most)
+        return first_values(record.k[shared], most)
     if what == "z":
         v = record.v[shared].to(record.device).float()
         return Values(array((record.pattern(head, queries)[0] @ v)[:, :most]), record.n_query, v.shape[1])
@@ -225,18 +236,13 @@ def values_of(record: AttentionRecord, what: str, head: int, most: int) -> Value
     return Values(array(found), record.n_query, record.n_key)
 
 
-def small(tensor: Tensor, most: int) -> Values:
+def first_values(tensor: Tensor, most: int) -> Values:
     """The first `most` × `most` numbers of a [row, column] tensor."""
     return Values(array(tensor[:most, :most]), *tensor.shape)
 
 
-CANDIDATES = 5  # likeliest next words whose logits are looked at
-MOVED = 4  # words that are named, each way
-AMONG = 100  # likeliest words, from which they are taken; over a whole vocabulary they are words that no text would have there
-
-
 def additions_of(run: Trace, site: Attention, position: int) -> HeadAdditions:
-    """After one position. Raises TextError for a model whose logits are no sums over heads, IndexError for a position."""
+    """Raises TextError for a model whose logits are not sums over heads, IndexError for a position outside the run."""
     found = run.predictions([position], CANDIDATES)
     ids = list(found.ids[0])
     values = adds(run, position, ids, site)
@@ -244,12 +250,12 @@ def additions_of(run: Trace, site: Attention, position: int) -> HeadAdditions:
 
 
 def moves_of(run: Trace, site: Attention, position: int) -> Moves:
-    """The additions of each head to the logits of the likeliest words. Raises as additions_of() does."""
+    """Contributions of each head to the logits of the most likely tokens. Raises as additions_of()."""
     return moves(run, position, AMONG, site)
 
 
 def words_of(run: Trace, moved: Moves, layer: int, head: int, additions: Tensor) -> HeadWords:
-    """Of one head, from the moves of all and the additions of its looks [key]."""
+    """One head, from the moves of all heads and the additions of its attention edges, [key]."""
     values = moved.values[layer, head]
     order = values.argsort().tolist()
     labels = labels_of(run.loaded, list(moved.tokens))
@@ -262,96 +268,99 @@ def words_of(run: Trace, moved: Moves, layer: int, head: int, additions: Tensor)
     return HeadWords(array(additions), named(raised), named(lowered), len(moved.tokens))
 
 
-AT_ONCE = 150_000  # weights; of a run that has no more nothing is shown before it ends, since all of them are sent then
-MOST_RUNS = 8  # whose thumbnails wait for somebody to take them
+# runs in progress
 
 
 @dataclass(eq=False)
 class RunInProgress:
-    """One run that is large enough to be shown in parts."""
+    """A run that is large enough to be shown layer by layer."""
 
     end: Future[Trace]
     facts: Future[Facts]
     made: list[Future[Thumbnails]]  # of each record, in the order of the pass
-    so_far: Trace | None  # none once it has ended: nobody may hold its queries and keys any longer
+    partial: Trace | None  # None once it has finished: its queries and keys must be freed
 
 
 class RunsInProgress:
-    """The runs of one engine that go on, and what was drawn of those that have ended until somebody takes it."""
+    """Facts and thumbnails of the runs in progress of one engine, and thumbnails of finished runs until they are requested.
+
+    A pass leaves a core to the server, which is idle until it ends. Thumbnails that are drawn by then need not be waited for
+    afterwards, and the visitor sees the layers arrive.
+    """
 
     def __init__(self, usage: Usage | None = None) -> None:
         self._queue = TaskQueue("live", 1, usage or Usage())
         self._lock = threading.Lock()
-        self._runs: dict[str, RunInProgress] = {}  # by the request's key, for as long as the run goes on
-        self._made: OrderedDict[str, list[Future[Thumbnails]]] = OrderedDict()  # until somebody takes them
+        self._runs: dict[str, RunInProgress] = {}  # by the request's key
+        self._made: OrderedDict[str, list[Future[Thumbnails]]] = OrderedDict()
 
     def watch(
         self, request: Request, end: Future[Trace], changed: Callable[[], object] = lambda: None
     ) -> Callable[[Trace], None]:
-        """What an engine is to tell how far this run has come. `changed` is called when there is something of it to see.
+        """The progress callback of a run, for Engine.on_progress. `changed` is called when there is something new to show.
 
-        Nothing is made of a small run, whose every weight is sent, nor on a GPU, where it would only take turns with the pass.
+        Nothing is made of small runs, whose weights are all sent at the end, nor on a GPU, where it would only delay the pass.
         """
         run: RunInProgress | None = None
-        begun = False
+        started = False
 
-        def tell(so_far: Trace) -> None:
-            nonlocal run, begun
-            if not begun:  # a text that is read in parts has no records until its last one
-                run, begun = self._begin(request.key, end, changed, so_far), True
-            elif run is not None and so_far.records:
-                run.so_far = so_far
-                at = len(so_far.records) - 1
-                self._queue.add(partial(_fulfil, run.made[at], partial(thumbnails_of, so_far.attention[at])))
+        def report(partial_run: Trace) -> None:
+            nonlocal run, started
+            if not started:  # a text that is read in chunks has no records until the last one
+                run, started = self._start(request.key, end, changed, partial_run), True
+            elif run is not None and partial_run.records:
+                run.partial = partial_run
+                at = len(partial_run.records) - 1
+                self._queue.add(partial(_fulfil, run.made[at], partial(thumbnails_of, partial_run.attention[at])))
 
-        return tell
+        return report
 
-    def _begin(
-        self, key: str, end: Future[Trace], changed: Callable[[], object], so_far: Trace
+    def _start(
+        self, key: str, end: Future[Trace], changed: Callable[[], object], partial_run: Trace
     ) -> RunInProgress | None:
-        if so_far.loaded.device.type != "cpu" or so_far.texts > 1:
+        if partial_run.loaded.device.type != "cpu" or partial_run.texts > 1:
             return None
-        facts = facts_of(so_far, key)
+        facts = facts_of(partial_run, key)
         if facts.weights <= AT_ONCE:
             return None
         made = [Future[Thumbnails]() for _ in facts.records]
-        run = RunInProgress(end, Future(), made, so_far)
+        run = RunInProgress(end, Future(), made, partial_run)
         with self._lock:
             self._runs[key], self._made[key] = run, made
             self._made.move_to_end(key)
-            while len(self._made) > MOST_RUNS:
+            while len(self._made) > MAX_RUNS:
                 self._made.popitem(last=False)
         self._queue.add(partial(_fulfil, run.facts, partial(_with_labels, facts)))
         run.facts.add_done_callback(lambda _: changed())
 
-        def ended(_: Future[Trace]) -> None:
-            run.so_far = None
+        def on_end(_: Future[Trace]) -> None:
+            run.partial = None
             with self._lock:
                 if self._runs.get(key) is run:
                     del self._runs[key]
                 if end.exception() is not None and self._made.get(key) is made:
                     del self._made[key]
 
-        end.add_done_callback(ended)
+        end.add_done_callback(on_end)
         return run
 
     def run(self, key: str) -> RunInProgress | None:
-        """The run of this key, where it goes on and is large."""
+        """The run in progress with this key, if it is large enough to be shown."""
         with self._lock:
             run = self._runs.get(key)
         return run if run is not None and run.facts.done() else None
 
     def take(self, key: str) -> list[Future[Thumbnails]]:
-        """The thumbnails of a run that has ended, one for each record; none where they were not made, or were taken before."""
+        """Remove and return the thumbnails of a finished run, one for each record; empty if there are none."""
         with self._lock:
             return self._made.pop(key, [])
 
     async def parts(
         self, key: str, record: int, head: int, query: int | None
     ) -> AsyncGenerator[LayerDone | HeadDone | RunDone]:
-        """Every record's thumbnails as the pass goes on; behind those of `record` its map and a row of it; then the end.
+        """Thumbnails of every record as the pass goes on; after `record`, the map of the head and one row of it; finally RunDone.
 
-        They stop without an end where the run does, and where there is nothing to come of it.
+        Ends without RunDone if the run fails, or if there is no such run in progress.
         """
         if (run := self.run(key)) is None:
             return
@@ -360,13 +369,13 @@ class RunsInProgress:
                 return
             yield LayerDone(at, made.result())
             if at == record:
-                so_far = run.so_far
-                if so_far is None and run.end.exception() is not None:
+                trace = run.partial
+                if trace is None and run.end.exception() is not None:
                     return
                 opened: Future[HeadDone] = Future()
-                make = partial(_opened, so_far or run.end.result(), record, head, query)
+                make = partial(_opened_head, trace or run.end.result(), record, head, query)
                 self._queue.add(partial(_fulfil, opened, make))
-                del so_far, make
+                del trace, make
                 if not await _is_made(opened, run.end):
                     return
                 yield opened.result()
@@ -375,13 +384,13 @@ class RunsInProgress:
 
 
 def _with_labels(facts: Facts) -> Facts:
-    """The same, with the tokens' labels computed, which a text has once: the pass need not wait for them."""
+    """Compute the labels of the tokens, which are cached on them, outside of the pass."""
     for tokens in (facts.source, facts.target):
         _ = tokens and tokens.labels
     return facts
 
 
-def _opened(run: Trace, record: int, head: int, query: int | None) -> HeadDone:
+def _opened_head(run: Trace, record: int, head: int, query: int | None) -> HeadDone:
     shown = Map(run, MapTransform(record, head))
     n_query, n_key = shown.record.n_query, shown.record.n_key
     whole = tile(shown, (0, n_query), (0, n_key))
@@ -389,16 +398,16 @@ def _opened(run: Trace, record: int, head: int, query: int | None) -> HeadDone:
 
 
 async def _is_made(future: Future, end: Future[Trace]) -> bool:
-    """Whether it is there, now or later; a run that fails or is cancelled makes nothing more."""
+    """Wait until the future is done; False if the run fails or is cancelled before."""
     either: Future[None] = Future()
 
-    def tell(done: Future) -> None:
+    def notify(done: Future) -> None:
         if done is future or done.exception() is not None:
             with suppress(InvalidStateError):
                 either.set_result(None)
 
-    future.add_done_callback(tell)
-    end.add_done_callback(tell)
+    future.add_done_callback(notify)
+    end.add_done_callback(notify)
     await wait_in_loop(either)
     return future.done() and future.exception() is None
 
@@ -410,13 +419,17 @@ def _fulfil(future: Future, make: Callable[[], object]) -> None:
         future.set_exception(error)
 
 
+# a finished run for a page without a service
+
+
 @dataclass(frozen=True, eq=False)
 class OneRun:
-    """One run, seen from one text. `whole` has every weight of it; of a run with too many that is None, and there are small pictures.
+    """A finished run in plain data, as seen from one text: everything that the picture of Explore is drawn from.
 
-    head(record, head, query) computes one head of such a run, and begin(record, head) says at which query to begin to read a head.
-    norms are ‖value · W_O‖ by kind of attention, [layer, head, key], and receipts are those of the records, in the order of the pass:
-    both may be left out, and the page then says that it does not have them. still(record, head) is a picture for who allows no scripts, as HTML.
+    `whole` has all its weights. For a run with too many it is None: then there are thumbnails (`small`), and head(record, head,
+    query) computes one head. begin(record, head) returns the query to start reading a head at. norms are ‖value · W_O‖ by kind of
+    attention, [layer, head, key], and receipts those of the records, in the order of the pass; both are optional. still(record,
+    head) is a picture as HTML for readers without scripts.
     """
 
     facts: Facts
@@ -430,10 +443,9 @@ class OneRun:
 
 
 def one_run(run: Trace, key: str, most: int) -> OneRun:
-    """A run of at most `most` weights with all of them, a larger one with small pictures of its heads.
+    """A run with all its weights if it has at most `most`, otherwise with thumbnails. `key` identifies the run on the page.
 
-    `key` names the run on the page. The look that the page opens on takes one more pass of the model; where the model has no logits
-    that say anything of looks, it is the look that stands out most.
+    The attention edge that the page opens on takes one more pass; without attributable logits it is the most conspicuous edge.
     """
     run = run if run.texts == 1 else run.text(run.index)
     if why := not_drawn(run):
@@ -447,16 +459,16 @@ def one_run(run: Trace, key: str, most: int) -> OneRun:
 
     if facts.weights > most:
         small = [thumbnails_of(record) for record in run.attention]
-        return OneRun(facts, None, begin, small, partial(_head, run), still=partial(_still, run))
+        return OneRun(facts, None, begin, small, partial(_opened_head, run), still=partial(_still, run))
     whole = whole_of(run, facts.sites, looks=facts.non_finite is None)
     # Values that a long run does not hold would take another pass for each of its records.
     if not all(isinstance(record.values, Held) for record in run.attention):
-        alone = [record.receipt() for record in run.attention] if isinstance(run, WeightsTrace) else []
-        return OneRun(facts, whole, begin, receipts=alone, still=partial(_still, run))
+        receipts = [record.receipt() for record in run.attention] if isinstance(run, WeightsTrace) else []
+        return OneRun(facts, whole, begin, receipts=receipts, still=partial(_still, run))
     norms: dict[SiteId, np.ndarray] = {
         site.id: np.stack([array(run.attention[i].value_norms()) for i in site.records]).astype(np.float32)
         for site in facts.sites
-        if all(run.attention[i].output is not None for i in site.records)  # which is not known of a wrapped model
+        if all(run.attention[i].output is not None for i in site.records)  # unknown for a wrapped model
     }
     receipts = [record.receipt() for record in run.attention]
     return OneRun(facts, whole, begin, norms=norms, receipts=receipts, still=partial(_still, run))
@@ -466,10 +478,3 @@ def _still(run: Trace, record: int, head: int) -> str:
     found = run.attention[record]
     queries, keys = run.tokens_of(found)
     return still(repr(run).strip("<>"), found, head, queries.labels, keys.labels)
-
-
-def _head(run: Trace, record: int, head: int, query: int | None) -> HeadDone:
-    shown = Map(run, MapTransform(record, head))
-    reach = len(shown.queries), len(shown.keys)
-    every = tile(shown, (0, reach[0]), (0, reach[1]))
-    return HeadDone(record, head, query, reach, every, None if query is None else row(shown, query))

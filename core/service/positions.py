@@ -1,4 +1,4 @@
-"""How a run knows the order of its tokens, in plain data: its positions, another order, one query and one key as clocks."""
+"""Questions about how a run knows the order of its tokens: its positional encoding, reordered texts, rotary pairs, longer contexts."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..model.positions import alibi_slopes, relative_bucket
 from ..model.rules import DistanceBias
 from ..model.transformer import Stack
 from ..read import measures
+from ..read.additions import array
 from ..read.long_context import RULES, Rule, chances_by_gap, end_loss, gap_after, rescaled, stretches
 from ..read.spaced_rows import spread
 from ..read.word_order import (
@@ -34,158 +35,159 @@ from ..run.predictions import labels_of
 from ..run.prompt import too_long
 from ..run.recorder import PositionRecord, table_rows
 from ..run.trace import Trace
-from .facts import Side, Site, SiteId, array
+from .facts import Side, Site, SiteId
 from .worker import Worker, check_below
 
-REACH = 64  # tokens to either side, of a rule over distance
+REACH = 64  # tokens to either side that a distance rule is shown for
 
 
 @dataclass(frozen=True, eq=False)
 class StackPositions:
-    """How one stack of a run knows the order of its tokens. What a kind does not have is None."""
+    """Positional encoding of one stack of a run. Fields that do not apply to its kind are None."""
 
     stack: str
     kind: str  # learned, sinusoidal, rotary, alibi, relative: ModelConfig.position
-    places: tuple[int, ...]  # where each token was believed to be
-    n_ctx: int  # rows of its table; of other kinds the length that it was made for
+    places: tuple[int, ...]  # position id of each token
+    n_ctx: int  # rows of the position table; for other kinds the trained context
     d_model: int
-    parameters: int  # that were learnt for it
+    parameters: int  # number of learned parameters
     layout: str | None = None  # of sinusoids: interleaved or halves
-    # the two rows of the table that are nearest, and how far apart they are
+    # the two closest rows of the table, and their distance
     closest: tuple[int, int, float] | None = None
-    compared: int = 0  # of how many rows
-    alike: np.ndarray | None = None  # float32 [distance]: the mean cosine of two rows so far apart, without row 0
-    too_long: str | None = None  # what is said of a text longer than the table
-    frequencies: np.ndarray | None = None  # float32 [d_rotary/2]: radians a position
+    compared: int = 0  # rows that were compared
+    alike: np.ndarray | None = None  # float32 [distance]: mean cosine of two rows at this distance, without row 0
+    too_long: str | None = None  # error message for a text longer than the table
+    frequencies: np.ndarray | None = None  # float32 [d_rotary/2]: radians per position
     slopes: np.ndarray | None = None  # float32 [head]: of ALiBi
-    bias: np.ndarray | None = None  # float32 [head, 2 · REACH + 1]: what a distance adds to a score, key − query
+    bias: np.ndarray | None = None  # float32 [head, 2 · REACH + 1]: bias of a distance, key − query
     buckets: np.ndarray | None = None  # int [2 · REACH + 1]: the bucket of each distance
 
 
 @dataclass(frozen=True, eq=False)
 class OrderEffect:
-    """What another order of the same tokens did to the heads of a site; everything by words, not by places."""
+    """Effect of another order of the same tokens on the heads of a site. Rows and columns follow the words, not the positions."""
 
-    rows: int  # evenly spaced, that were looked at
+    rows: int  # evenly spaced rows that were read
     of: int
-    moved: np.ndarray  # float32 [layer, head]: the share of its attention that a head moved (measures.moved)
+    moved: np.ndarray  # float32 [layer, head]: share of its attention that a head moved (measures.moved)
     reach: int
-    before: np.ndarray | None  # float32 [layer, head, 2 · reach + 1]: mean weight by distance; nan where there is none
-    after: np.ndarray | None  # the same by the places that the words have now; None for cross-attention
-    places: tuple[int, ...]  # of the queries, now
+    before: (
+        np.ndarray | None
+    )  # float32 [layer, head, 2 · reach + 1]: mean weight by distance; NaN for distances that do not occur
+    after: np.ndarray | None  # the same by the new positions of the words; None for cross-attention
+    places: tuple[int, ...]  # new positions of the queries
 
 
 @dataclass(frozen=True, eq=False)
 class RotaryPairs:
-    """One query and one key of a head before rotary positions turned them, and all that makes their score of a distance."""
+    """One query and one key of a head before RoPE, and everything that determines their score at a distance."""
 
     q: np.ndarray  # float32 [d_head]
-    k: np.ndarray  # float32 [d_head], of the query's group
-    frequencies: np.ndarray  # float32 [d_rotary/2]: radians a position; feature j turns with j + d_rotary/2
+    k: np.ndarray  # float32 [d_head], of the KV head of the query's group
+    frequencies: np.ndarray  # float32 [d_rotary/2]: radians per position; feature j is rotated with j + d_rotary/2
     scale: float  # of q·k
-    factor: float  # by which turning makes q and k longer, of yarn; 1 otherwise
-    places: tuple[int, int]  # of the query and of the key, in this run
-    score: float  # theirs, in this run
-    masked: bool  # whether the query may not look at the key, so that the score counts for nothing
+    factor: float  # scale of q and k after rotation: YaRN's attention factor, otherwise 1
+    places: tuple[int, int]  # positions of the query and of the key, in this run
+    score: float  # in this run
+    masked: bool  # True if the query cannot attend to the key, so that the score is not used
 
 
 @dataclass(frozen=True, eq=False)
 class PaperRules:
-    """ALiBi and T5's buckets as their papers write them: nobody's own numbers."""
+    """ALiBi and T5's buckets as defined in their papers, independent of any model."""
 
     slopes: np.ndarray  # float32 [head]: of 8 heads
-    bias: np.ndarray  # float32 [head, 2 · REACH + 1]: what ALiBi adds at a distance, key − query
-    buckets: np.ndarray  # int [2 · REACH + 1]: of 32, up to 128 tokens to both sides
-    wide: np.ndarray  # int [2 · far + 1]: the same further out
-    decoder: np.ndarray  # int [far + 1]: of 32 for keys before the query alone, by how many tokens they are before it
-    exact: int  # distances to either side that have a bucket of their own
-    far: int  # from here on all distances share one
+    bias: np.ndarray  # float32 [head, 2 · REACH + 1]: ALiBi's bias of a distance, key − query
+    buckets: np.ndarray  # int [2 · REACH + 1]: 32 buckets, up to 128 tokens to both sides
+    wide: np.ndarray  # int [2 · far + 1]: the same for larger distances
+    decoder: np.ndarray  # int [far + 1]: 32 causal buckets, by the number of tokens before the query
+    exact: int  # distances to either side with a bucket of their own
+    far: int  # all distances from here on share one bucket
 
 
 @dataclass(frozen=True, eq=False)
 class ContextExtensions:
-    """The frequencies of a model's rotary positions under each rule for longer texts (core.read.long_context)."""
+    """RoPE frequencies of a model under each context-extension rule (core.read.long_context)."""
 
-    n_ctx: int  # tokens of a text that it was trained for
+    n_ctx: int  # trained context
     base: float
     d_head: int
     rules: tuple[str, ...]
-    frequencies: np.ndarray  # float32 [rule, d_rotary/2]: radians a position, of a text `factor` times as long
-    factors: tuple[float, ...]  # by which each rule makes q and k longer
+    frequencies: np.ndarray  # float32 [rule, d_rotary/2]: radians per position, for a context `factor` times as long
+    factors: tuple[float, ...]  # scale of q and k under each rule
 
 
 @dataclass(frozen=True)
 class EndLoss:
-    """The mean loss of the last tokens of a text."""
+    """Mean loss of the last tokens of a text."""
 
     loss: float  # nats
-    last: int  # tokens that it is a mean of
-    of: int  # tokens of the text
+    last: int  # number of these tokens
+    of: int  # number of tokens of the text
 
 
 @dataclass(frozen=True)
 class PositionGap:
-    """A text with places left empty in its middle: the probability of its next token, by how many there are."""
+    """Probability of the next token when positions are skipped in the middle of a text, by the number of skipped positions."""
 
     after: int  # the last token before the gap
-    word: str  # the token that is asked for: the first guess on the text as it is
+    word: str  # the measured token: the top prediction without a gap
     gaps: tuple[int, ...]
     chances: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class TokenFollower:
-    """The head that follows the word, or the place, more than any other, and the row that shows it best."""
+    """The head that follows the word, or the position, most strictly, and the row that shows it best."""
 
     layer: int
     head: int
     query: int
-    key: int  # the word or place that it looks at there, as it was
-    by: float  # points of its attention: how much nearer it is to the one map than to the other
+    key: int  # the word or position that it attends to in that row, before the swap
+    by: float  # how much closer it is to the one map than to the other, as a share of its attention
 
 
 @dataclass(frozen=True, eq=False)
 class WordSwap:
-    """Two words that change places, for the heads of a site (core.read.word_swap.Follows, as arrays)."""
+    """Effect of swapping two words on the heads of a site (core.read.word_swap.Follows, as arrays)."""
 
-    along: (
-        np.ndarray
-    )  # float32 [layer, head]: the share of its attention by which a head's map differs from one carried along
-    still: np.ndarray  # float32 [layer, head]: the same from the map as it was
-    apart: np.ndarray  # float32 [layer]: the largest |Δ| of any weight from the map carried along
+    # float32 [layer, head]: share of its attention by which a head's map differs from the map permuted with the words
+    along: np.ndarray
+    still: np.ndarray  # float32 [layer, head]: the same from the unchanged map
+    apart: np.ndarray  # float32 [layer]: largest |Δ| of any weight from the permuted map
     after_both: float  # the same in rows after both words, over all layers
-    one_back: np.ndarray  # float32 [2, layer, head]: the mean weight on the token before, as it was and now
+    one_back: np.ndarray  # float32 [2, layer, head]: mean weight on the previous token, before and after the swap
     word: TokenFollower
     place: TokenFollower
-    rows: int  # that along and still are means over
-    read: int  # rows that were read, evenly spaced
+    rows: int  # number of rows in the means of along and still
+    read: int  # evenly spaced rows that were read
     of: int
-    weights: int  # that apart is the largest over: of all layers and heads
+    weights: int  # number of weights in the maximum of apart, of all layers and heads
 
 
 @dataclass(frozen=True, eq=False)
 class SwappedMaps:
-    """One head before and after two words have changed places: all tokens of a short text, else those that matter here."""
+    """One head before and after two words are swapped: all tokens of a short text, the relevant ones of a long text."""
 
-    places: tuple[int, ...]  # in their order, both words among them
-    before: np.ndarray  # float32 [row, key] of these places, as it was
-    after: np.ndarray  # the same on the swapped text
-    allowed: np.ndarray  # bool [row, key]: whether the mask lets it look, on the swapped text
+    places: tuple[int, ...]  # ascending positions, with both words
+    before: np.ndarray  # float32 [row, key] at these positions
+    after: np.ndarray  # the same in the swapped text
+    allowed: np.ndarray  # bool [row, key]: not masked in the swapped text
 
 
-BEYOND = 90  # tokens beyond the end of a table, in the sentence that says what happens there
-MOST_COMPARED = 2048  # rows of a table that are held against each other
-MOST_ROWS = 256  # of a table, in one answer
-CELLS = 24_000_000  # weights that are computed to say how far the heads of a site move
-MOST_PLACES = 20  # tokens of a map of two words that change places; of a longer text, those that matter
-LONG, LAST = 512, 64  # tokens of a long text, and those at its end whose loss is told
-MOST_APART = 256  # tokens of a text that is pulled apart: a run for each gap
-FAR = 128  # tokens, from which on all distances share a bucket in T5
-MOVED_ROWS = 256  # of each head, at most
+BEYOND = 90  # tokens beyond the end of a table, in the example of the error message
+MAX_COMPARED = 2048  # rows of a table that are compared with each other
+MAX_TABLE_ROWS = 256  # rows of a table in one answer
+CELLS = 24_000_000  # weights that are computed to measure how far the heads of a site move
+MOST_PLACES = 20  # tokens of a map of two swapped words; of a longer text, the relevant ones
+LONG, LAST = 512, 64  # tokens of a long text, and those at its end whose loss is measured
+MAX_GAP_TOKENS = 256  # tokens of a text for position_gap(): a run for each gap
+FAR = 128  # tokens; all larger distances share a bucket in T5
+MOVED_ROWS = 256  # rows of each head, at most
 
 
 def positions_of(run: Trace) -> tuple[StackPositions, ...]:
-    """Of every stack of a run."""
+    """Positional encoding of every stack."""
     return tuple(_positions(run, record) for record in run.positions)
 
 
@@ -196,7 +198,7 @@ def _positions(run: Trace, record: PositionRecord) -> StackPositions:
     )
     facts: dict[str, object] = {}
     if config.has_position_table:
-        n = min(config.n_ctx, MOST_COMPARED)
+        n = min(config.n_ctx, MAX_COMPARED)
         table = _rows(run, record.stack, range(n)).float().cpu()
         facts = {
             "parameters": config.n_ctx * config.d_model if record.kind == "learned" else 0,
@@ -225,8 +227,8 @@ def _rule(run: Trace, record: PositionRecord, bias: DistanceBias) -> dict[str, o
     buckets = relative_bucket(
         distances, config.n_relative_buckets, config.max_relative_distance, record.stack == "encoder"
     )
-    learnt = config.n_relative_buckets * config.n_heads
-    return {"bias": array(added), "buckets": buckets.cpu().numpy(), "parameters": learnt}
+    learned = config.n_relative_buckets * config.n_heads
+    return {"bias": array(added), "buckets": buckets.cpu().numpy(), "parameters": learned}
 
 
 def paper_rules() -> PaperRules:
@@ -241,15 +243,15 @@ def paper_rules() -> PaperRules:
 
 
 def rows_of(run: Trace, stack: str, first: int, n: int) -> np.ndarray:
-    """Rows of a stack's own table of positions as it was loaded, float32 [pos, d_model]. Raises Refused where it has none."""
+    """Rows of a stack's position table, float32 [pos, d_model]. Raises Refused if it has none."""
     config = run.config
     names = [name for name, _ in config.stacks]
     if stack not in names:
         raise Refused(f"{run.spec.title} has no {stack}. It has {' and '.join(names)}.")
     if not config.has_position_table:
         raise Refused(f"{run.spec.title} adds no table of positions: its positions are {config.position}.")
-    if not (0 <= first < config.n_ctx and 1 <= n <= MOST_ROWS):
-        raise Refused(f"This table has rows 0 to {config.n_ctx - 1}. Ask for at most {MOST_ROWS} of them.")
+    if not (0 <= first < config.n_ctx and 1 <= n <= MAX_TABLE_ROWS):
+        raise Refused(f"This table has rows 0 to {config.n_ctx - 1}. Ask for at most {MAX_TABLE_ROWS} of them.")
     return array(_rows(run, stack, range(first, min(first + n, config.n_ctx))))
 
 
@@ -265,7 +267,7 @@ def _stack(run: Trace, name: str) -> Stack:
 
 
 def order_change(a: Trace, b: Trace, site: Site, reach: int) -> OrderEffect:
-    """How far every head of a site moves from one run to another of the same tokens. Raises Refused for other tokens."""
+    """How far every head of a site moves between two runs of the same tokens. Raises Refused for different tokens."""
     first = a.attention[site.records[0]]
     mine, theirs = a.tokens_of(first), b.tokens_of(b.attention[site.records[0]])
     if len(a.attention) != len(b.attention) or any(x.ids != y.ids for x, y in zip(mine, theirs, strict=True)):
@@ -295,7 +297,7 @@ def order_change(a: Trace, b: Trace, site: Site, reach: int) -> OrderEffect:
 
 
 def _line(run: Trace, stack: str, without: Trace | None = None) -> Tensor:
-    """Where the words of a stack stand, [pos]; of a run whose positions were all taken away, where they stood in `without`."""
+    """Positions of the words of a stack, [pos]; those of the run `without` if this run has no positions."""
     places = next(record.places for record in run.positions if record.stack == stack).cpu()
     if without is not None and len(places) > 1 and len(places.unique()) == 1:
         return _line(without, stack)
@@ -305,7 +307,7 @@ def _line(run: Trace, stack: str, without: Trace | None = None) -> Tensor:
 def rotary_pairs_of(
     run: Trace, record: AttentionRecord, before: Unturned, head: int, query: int, key: int
 ) -> RotaryPairs:
-    """The clock of two words, whose query and key are in `before`, as core.read.word_order.unturned gives them."""
+    """The rotary pairs of two words, whose query and key before RoPE are in `before`."""
     shared = head // (record.n_heads // record.n_kv_heads)
     config, rule = run.config, record.rule
     places = next(found.places for found in run.positions if found.stack == record.stack)
@@ -324,14 +326,14 @@ def rotary_pairs_of(
     )
 
 
-def scores_of(clock: RotaryPairs, distances: Sequence[float]) -> np.ndarray:
-    """The score of a clock's two words at other distances, float32 [distance]."""
-    q, k, frequencies = (torch.from_numpy(x.copy()) for x in (clock.q, clock.k, clock.frequencies))
-    return array(score_by_distance(q, k, frequencies, clock.scale, distances, clock.factor))
+def scores_of(pairs: RotaryPairs, distances: Sequence[float]) -> np.ndarray:
+    """The score of two words at other distances, float32 [distance]."""
+    q, k, frequencies = (torch.from_numpy(x.copy()) for x in (pairs.q, pairs.k, pairs.frequencies))
+    return array(score_by_distance(q, k, frequencies, pairs.scale, distances, pairs.factor))
 
 
 def swap_of(a: Trace, b: Trace, site: Site, words: tuple[int, int]) -> WordSwap:
-    """From a run and the one in which these two words have changed places."""
+    """From a run, and the run in which these two words are swapped."""
     found = follows(a, b, site.records, *words)
 
     def follower(by: Tensor, place: bool) -> TokenFollower:
@@ -355,19 +357,22 @@ def swap_of(a: Trace, b: Trace, site: Site, words: tuple[int, int]) -> WordSwap:
 
 
 def swapped_maps(a: AttentionRecord, b: AttentionRecord, head: int, query: int, words: tuple[int, int]) -> SwappedMaps:
-    """Of a text of more than MOST_PLACES tokens: the first, the row, both words, and the keys that the row looks at most in
-    either run; then the rows that have changed most at the two words."""
+    """The maps at all positions, or at MOST_PLACES of a longer text.
+
+    These are the first token, the row, both words, the keys that the row attends to most in either run, and the rows that have changed
+    most at the two words.
+    """
     n = a.n_query
     places = list(range(n))
     if n > MOST_PLACES:
         first, second = words
         other = {first: second, second: first}
         rows = [x.pattern(head, query)[0, 0].cpu() for x in (a, b)]
-        looks = torch.maximum(*rows).argsort(descending=True, stable=True).tolist()
+        attended = torch.maximum(*rows).argsort(descending=True, stable=True).tolist()
         columns = [x.pattern(head, keys=[first, second])[0].cpu() for x in (a, b)]  # [query, 2]
         change = (columns[1] - columns[0]).abs().sum(-1).argsort(descending=True, stable=True).tolist()
         chosen = {0, query, first, second}
-        for some, most in ((looks, 2 * MOST_PLACES // 3), (change, MOST_PLACES)):
+        for some, most in ((attended, 2 * MOST_PLACES // 3), (change, MOST_PLACES)):
             for place in map(int, some):
                 if len(chosen) >= most:
                     break
@@ -378,7 +383,7 @@ def swapped_maps(a: AttentionRecord, b: AttentionRecord, head: int, query: int, 
 
 
 def context_extensions_of(run: Trace, factor: float) -> ContextExtensions:
-    """Of a run's model. Raises Refused where its positions do not turn."""
+    """Context extensions of a run's model. Raises Refused for a model without RoPE."""
     config = run.config
     found = stretches(config, factor)
     return ContextExtensions(
@@ -392,7 +397,7 @@ def context_extensions_of(run: Trace, factor: float) -> ContextExtensions:
 
 
 def end_loss_of(run: Trace, text: str, rule: Rule, factor: float, dropped: bool) -> EndLoss:
-    """Of the first LONG tokens of a text, or as many as the model takes."""
+    """Loss at the end of the first LONG tokens of a text, or of as many as the model takes."""
     if run.config.kind != "decoder" or run.config.head == "none":
         raise Refused(f"{run.spec.title} does not write on: there is no loss of a next word. Choose a decoder.")
     loaded = rescaled(run.loaded, rule, factor) if rule != "none" else run.loaded
@@ -402,12 +407,12 @@ def end_loss_of(run: Trace, text: str, rule: Rule, factor: float, dropped: bool)
 
 
 def position_gap_of(run: Trace, rule: Rule, factor: float, gaps: Sequence[int]) -> PositionGap:
-    """The first guess on the run's text, with `gaps` places left empty after its last comma."""
+    """Probability of the top prediction with `gaps` positions skipped after the last comma."""
     if run.config.kind != "decoder" or run.config.head == "none":
         raise Refused(f"{run.spec.title} does not write on: there is no next word. Choose a decoder.")
-    if len(run.source) > MOST_APART:
+    if len(run.source) > MAX_GAP_TOKENS:
         raise Refused(
-            f"A text of {len(run.source)} tokens is too long to pull apart: type one of {MOST_APART} at most."
+            f"A text of {len(run.source)} tokens is too long to pull apart: type one of {MAX_GAP_TOKENS} at most."
         )
     after = gap_after(run.source)
     found = list(chances_by_gap(run, rule, factor, gaps, after))
@@ -416,10 +421,8 @@ def position_gap_of(run: Trace, rule: Rule, factor: float, gaps: Sequence[int]) 
 
 
 class LocalPositions(Worker):
-    """Positions and what another order does."""
-
     async def positions(self, key: str) -> tuple[StackPositions, ...]:
-        """How each stack of the run knows the order of its tokens."""
+        """Positional encoding of each stack of the run."""
 
         async def make() -> tuple[StackPositions, ...]:
             run = await self._run(key)
@@ -428,12 +431,12 @@ class LocalPositions(Worker):
         return await self._kept.get(("positions", key), make)
 
     async def position_rows(self, key: str, stack: str, first: int, rows: int) -> np.ndarray:
-        """Rows of a stack's own table of positions, as it was loaded: float32 [pos, d_model]."""
+        """Rows of a stack's position table as loaded, float32 [pos, d_model]."""
         run = await self._run(key)
         return await self._work(partial(rows_of, run, stack, first, rows))
 
     async def order_change(self, key: str, other: str, site: SiteId, reach: int = 8) -> OrderEffect:
-        """How far each head of a site moved in another run of the same tokens, and what each gives to every distance."""
+        """How far each head of a site moved in another run of the same tokens, and its mean weight by distance."""
 
         async def make() -> OrderEffect:
             run, at = await self._site(key, site)
@@ -443,16 +446,15 @@ class LocalPositions(Worker):
         return await self._kept.get(("order", key, other, site, reach), make)
 
     async def equivariance(self, key: str, places: Sequence[int]) -> Equivariance:
-        """The proof that order comes in through positions alone: the words of an encoder's text moved to other places."""
-        make = partial(self._again, key, lambda run: equivariance(run, places))
-        return await self._kept.get(("equivariance", key, tuple(places)), make)
+        """Verifies that order enters only through positions: an encoder's words are moved to other positions."""
+        return await self._rerun_once(("equivariance", key, tuple(places)), key, lambda run: equivariance(run, places))
 
     async def moved_on(self, key: str, by: int) -> MovedOn:
-        """What it does to the run's scores and weights to move the whole text on by so many places."""
-        return await self._kept.get(("moved on", key, by), lambda: self._again(key, lambda run: moved_on(run, by)))
+        """Effect of shifting the whole text by this many positions on the scores and weights."""
+        return await self._rerun_once(("moved on", key, by), key, lambda run: moved_on(run, by))
 
     async def rotary_pairs(self, key: str, record: int, head: int, query: int, at: int) -> RotaryPairs:
-        """One query and one key before rotary positions turned them, and all that makes their score of a distance."""
+        """One query and one key, `at`, before RoPE, and everything that determines their score at a distance."""
         found = await self._record(key, record)
         for what, value, n in (
             ("head", head, found.n_heads),
@@ -460,22 +462,17 @@ class LocalPositions(Worker):
             ("key", at, found.n_key),
         ):
             check_below(what, value, n)
-
-        async def make() -> Unturned:
-            return await self._again(key, lambda run: unturned(run, found))
-
-        before = await self._kept.get(("unturned", key, record), make)
+        before = await self._rerun_once(("unturned", key, record), key, lambda run: unturned(run, found))
         return await self._work(partial(rotary_pairs_of, await self._run(key), found, before, head, query, at))
 
     async def pairs_to_swap(self, key: str, side: Side) -> tuple[tuple[int, int], ...]:
-        """Pairs of words of one text of the run that are worth swapping, by their places; the first of them first."""
+        """Pairs of words of one text that are worth swapping, as positions; the best pair first."""
         run = await self._run(key)
         tokens = run.source if side == "source" else run.target
         return () if tokens is None else await self._work(partial(pairs_to_swap, run, tokens))
 
     async def word_swap(self, key: str, other: str, site: SiteId, words: tuple[int, int]) -> WordSwap:
-        """Which heads follow the word and which the place, where two words have changed places in another run
-        (edits.SwapWords)."""
+        """Which heads follow the word and which the position, from another run with two words swapped (edits.SwapWords)."""
 
         async def make() -> WordSwap:
             run, at = await self._site(key, site)
@@ -487,7 +484,7 @@ class LocalPositions(Worker):
     async def swapped_maps(
         self, key: str, other: str, record: int, head: int, query: int, words: tuple[int, int]
     ) -> SwappedMaps:
-        """One head of both runs, of all places or of those that matter for one row."""
+        """One head in both runs, at all positions or at those that are relevant for one row."""
         found, changed = await self._record(key, record), await self._record(other, record)
         check_below("head", head, found.n_heads)
         for place in (query, *words):
@@ -497,16 +494,16 @@ class LocalPositions(Worker):
         return await self._work(partial(swapped_maps, found, changed, head, query, words))
 
     async def context_extensions(self, key: str, factor: float) -> ContextExtensions:
-        """The frequencies of the run's model under each rule for texts `factor` times as long as it was trained for."""
+        """RoPE frequencies of the run's model under each rule for contexts `factor` times as long as the trained one."""
         return context_extensions_of(await self._run(key), factor)
 
     async def end_loss(self, key: str, text: str, rule: Rule, factor: float, dropped: bool = False) -> EndLoss:
-        """The loss of the run's model at the end of another text, by a rule for longer texts, or without positions."""
-        make = partial(self._again, key, lambda run: end_loss_of(run, text, rule, factor, dropped))
-        model = (await self._run(key)).spec.id  # whatever was typed: the text is another one
-        return await self._kept.get(("end loss", key, model, text, rule, factor, dropped), make)
+        """Loss of the run's model at the end of another text, under a context-extension rule, or without positions."""
+        model = (await self._run(key)).spec.id  # the result depends on the model, not on the text of the run
+        name = ("end loss", key, model, text, rule, factor, dropped)
+        return await self._rerun_once(name, key, lambda run: end_loss_of(run, text, rule, factor, dropped))
 
     async def position_gap(self, key: str, rule: Rule, factor: float, gaps: Sequence[int]) -> PositionGap:
-        """The probability of the run's next token where so many places are left empty in its text."""
-        make = partial(self._again, key, lambda run: position_gap_of(run, rule, factor, gaps))
-        return await self._kept.get(("gap", key, rule, factor, tuple(gaps)), make)
+        """Probability of the run's next token when positions are skipped in its text, by the number of skipped positions."""
+        name = ("gap", key, rule, factor, tuple(gaps))
+        return await self._rerun_once(name, key, lambda run: position_gap_of(run, rule, factor, gaps))

@@ -1,4 +1,4 @@
-"""Parts of a run by estimate, in the order in which their runs come, and the rows of these runs."""
+"""Sweeps in plain data: their requests, the rows that are streamed, and the batches of components, paths and pairs that give them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ from ..sweep.evidence import Evidence, Verdict
 from ..sweep.leads import lead_between, lead_in
 from ..sweep.pairs import Pair, answer_token, checked
 from ..sweep.part import Part
-from ..sweep.parts import PartAnswers, Patching, check_changed, patch_parts, patching_of
+from ..sweep.parts import Patching, check_changed, patch_parts, patching_of
 from ..sweep.paths import PathEdge, begin_paths
 from ..sweep.sides import To, first_difference, sides_of
 from ..sweep.sweeps import Sweep, read_last
 
+MAX_WATCHED = 6  # tokens whose log probabilities are sent for every component
+MOST_WORDS = 12  # positions whose residual stream is patched: if there are more, those with the largest estimates
+
 
 @dataclass(frozen=True, eq=False)
 class SweepPart:
-    """Rows of a sweep, from `first` on, of `of` in all."""
+    """Rows of a sweep, from `first` on, out of `of`."""
 
     first: int
     of: int
@@ -38,7 +41,7 @@ class SweepPart:
         return self.sweep.after.n_rows
 
     def rest(self, first: int) -> SweepPart:
-        """Its rows from row `first` of the whole sweep on."""
+        """The rows from row `first` of the whole sweep on."""
         sweep, at = self.sweep, first - self.first
         lengths = None if sweep.lengths is None else sweep.lengths[at:]
         cut = replace(sweep, places=sweep.places[at:], after=sweep.after[at:], lengths=lengths)
@@ -47,9 +50,9 @@ class SweepPart:
 
 @dataclass(frozen=True)
 class PatchRequest:
-    """A lead, and what every part of a run is set to. answer and rival None are chosen as by lead_between()."""
+    """A logit difference, and what every component is set to. answer and rival None are chosen as by lead_between()."""
 
-    other: str | None = None  # the key of the other run; None where there is none
+    other: str | None = None  # key of the counterfactual run, if there is one
     to: To = "other"
     position: int | None = None
     answer: int | None = None
@@ -58,60 +61,60 @@ class PatchRequest:
 
 @dataclass(frozen=True, eq=False)
 class PartEstimates:
-    """The lead of a run, what moves it by estimate, and the words whose probabilities are told of every part."""
+    """The logit difference of a run, the estimated effect of every component on it, and the tokens that are watched."""
 
     position: int
     answer: int
     rival: int
-    watched: tuple[int, ...]  # the answer, the rival, and the likeliest others of the run
+    watched: tuple[int, ...]  # the answer, the rival, and the other most likely tokens of the run
     labels: dict[int, str]
     before: np.ndarray  # float32 [watched]: log p in the run itself
-    there: np.ndarray | None  # float32 [watched]: in the other run
-    heads: np.ndarray  # float32 [layer, head], in nats of the lead, as all estimates
+    there: np.ndarray | None  # float32 [watched]: in the counterfactual run
+    heads: np.ndarray  # float32 [layer, head]: change of the logit difference in nats, as all estimates
     mlps: np.ndarray  # float32 [layer]
-    resid: np.ndarray | None  # float32 [layer, token] of `tokens`; None where nothing is taken from another run
-    tokens: tuple[int, ...]  # whose stream is a part
-    of: int  # how many parts there are to run
-    acts: np.ndarray  # int64 [layer, head]: the token at which each head would move the lead most, by estimate
+    resid: np.ndarray | None  # float32 [layer, token] of `tokens`; None without a counterfactual run
+    tokens: tuple[int, ...]  # positions whose residual stream is a component
+    of: int  # number of components to run
+    acts: np.ndarray  # int64 [layer, head]: the position at which each head has its largest estimated effect
 
 
 @dataclass(frozen=True, eq=False)
 class PartRows:
-    """The next word with each of some parts changed by itself, from `first` on of `of` rows in all."""
+    """Next-token predictions with one component changed per row, from `first` on, out of `of` rows."""
 
     first: int
     of: int
     parts: tuple[Part, ...]
     log_p: np.ndarray  # float32 [row, watched]
-    top: np.ndarray  # int64 [row]: the likeliest token
+    top: np.ndarray  # int64 [row]: most likely token
     top_p: np.ndarray  # float32 [row]
-    labels: dict[int, str]  # of the likeliest tokens
+    labels: dict[int, str]  # of the most likely tokens
 
     @property
     def n(self) -> int:
         return len(self.parts)
 
     def rest(self, first: int) -> PartRows:
-        """Its rows from row `first` of all on."""
+        """The rows from row `first` of all on."""
         at = first - self.first
         return PartRows(first, self.of, self.parts[at:], self.log_p[at:], self.top[at:], self.top_p[at:], self.labels)
 
 
 @dataclass(frozen=True)
 class PartTests:
-    """One head or MLP under each test: what it does to the lead, in nats, and what becomes of the answer."""
+    """One head or MLP under each test: the change of the logit difference in nats, and the probability of the answer."""
 
     part: Part
     lead: float  # in the run itself
-    names: tuple[To, ...]  # "other" first, where there is another run
-    changes: tuple[float, ...]  # of the lead
+    names: tuple[To, ...]  # starts with "other" if there is a counterfactual run
+    changes: tuple[float, ...]  # of the logit difference
     p: tuple[float, ...]  # of the answer, in each test
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class PathRequest:
-    """The heads that paths lie between, as (layer, head) of the last stack. `into` is the one receiver, None where all of them are."""
+    """Paths between heads, as (layer, head) of the last stack. `into` is the only receiver; None: all of them."""
 
     heads: tuple[tuple[int, int], ...]
     into: tuple[int, int] | None = None
@@ -119,7 +122,7 @@ class PathRequest:
 
 @dataclass(frozen=True)
 class PathEdges:
-    """Paths between heads, from `first` on of `of` in all: see core.patch_paths()."""
+    """Paths between heads, from `first` on, out of `of`: see core.patch_paths()."""
 
     first: int
     of: int
@@ -130,38 +133,36 @@ class PathEdges:
         return len(self.edges)
 
     def rest(self, first: int) -> PathEdges:
-        """Its edges from edge `first` of all on."""
+        """The edges from edge `first` of all on."""
         return PathEdges(first, self.of, self.edges[first - self.first :])
 
 
 @dataclass(frozen=True, eq=False)
 class HeadNotes:
-    """Every head of the last stack: the token that it reads where it acts, and the words that it pushes up and down after the asked one."""
+    """Every head of the last stack: the token it attends to where it acts, and the answers that it promotes or suppresses."""
 
-    key: (
-        np.ndarray
-    )  # int64 [layer, head]: the token that it reads most, but for the first one unless that is all it may read
-    weight: np.ndarray  # float32 [layer, head]: how much of its attention that has
-    first: np.ndarray  # float32 [layer, head]: how much the first token has
-    pushes: (
-        np.ndarray | None
-    )  # float32 [layer, head, 2]: in nats, the answer and the rival; None where logits are not linear
+    # int64 [layer, head]: the key with the largest weight, except the first token unless that is the only visible one
+    key: np.ndarray
+    weight: np.ndarray  # float32 [layer, head]: of that key
+    first: np.ndarray  # float32 [layer, head]: of the first token
+    # float32 [layer, head, 2]: contribution to the answer and to the rival, in nats; None if logits are not linear
+    pushes: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
 class PairChanges:
-    """One pair of sentences: by how much each head and MLP, taken from the other text, changes the lead of the answer."""
+    """One pair of sentences: how patching each head and MLP from the other text changes the logit difference."""
 
     pair: Pair
     words: tuple[str, str]  # the answer and its rival
-    leads: tuple[float, float]  # of the answer over its rival, in the text and in the other, in nats
+    leads: tuple[float, float]  # logit difference in the text and in the other, in nats
     heads: np.ndarray  # float32 [layer, head]
     mlps: np.ndarray  # float32 [layer]
 
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Pairs of a set, from `first` on, of `of` in all."""
+    """Pairs of a set, from `first` on, out of `of`."""
 
     first: int
     of: int
@@ -172,50 +173,51 @@ class PairRows:
         return len(self.pairs)
 
     def rest(self, first: int) -> PairRows:
-        """Its pairs from pair `first` of all on."""
+        """The pairs from pair `first` of all on."""
         return PairRows(first, self.of, self.pairs[first - self.first :])
 
 
-WATCHED = 6  # words
-MOST_WORDS = 12  # tokens whose stream is a part: of more, those that may move the lead most
+# components
 
 
 @dataclass(frozen=True, eq=False)
-class Ordered:
-    """Estimates, and the groups that parts run in."""
+class EstimatedParts:
+    """Estimates of all components, and the groups in which they run: the order of part_rows()."""
 
     estimates: PartEstimates
     groups: tuple[tuple[Part, ...], ...]
 
 
-def ordered(run: Trace, other: Trace | None, asked: PatchRequest) -> Ordered:
-    """All that is told before any part runs. Raises as estimate_parts() and lead_between()."""
-    lead = lead_between(run, other, asked.answer, asked.rival, asked.position)
-    found = estimate_parts(run, other, lead.answer, lead.rival, asked.to, lead.position)
-    likeliest = run.predictions([found.position], WATCHED).ids[0]
-    watched = tuple(dict.fromkeys((lead.answer, lead.rival, *likeliest)))[:WATCHED]
-    tokens = tokens_of(run, other, found)
+def estimate_and_order(run: Trace, other: Trace | None, request: PatchRequest) -> EstimatedParts:
+    """Everything about the components that is known before they run. Raises as estimate_parts() and lead_between()."""
+    lead = lead_between(run, other, request.answer, request.rival, request.position)
+    found = estimate_parts(run, other, lead.answer, lead.rival, request.to, lead.position)
+    likely = run.predictions([found.position], MAX_WATCHED).ids[0]
+    watched = tuple(dict.fromkeys((lead.answer, lead.rival, *likely)))[:MAX_WATCHED]
+    tokens = patched_positions(run, other, found)
     groups = run_order(found, tokens)
     estimates = PartEstimates(
-        found.position,
-        lead.answer,
-        lead.rival,
-        watched,
-        dict(zip(watched, labels_of(run.loaded, watched), strict=True)),
-        log_p_of(run, found.position, watched),
-        None if other is None else log_p_of(other, found.position, watched),
-        found.heads,
-        found.mlps,
-        None if found.resid is None else found.resid[:, list(tokens)],
-        tokens,
-        sum(map(len, groups)),
-        found.acts,
+        position=found.position,
+        answer=lead.answer,
+        rival=lead.rival,
+        watched=watched,
+        labels=dict(zip(watched, labels_of(run.loaded, watched), strict=True)),
+        before=log_p_of(run, found.position, watched),
+        there=None if other is None else log_p_of(other, found.position, watched),
+        heads=found.heads,
+        mlps=found.mlps,
+        resid=None if found.resid is None else found.resid[:, list(tokens)],
+        tokens=tokens,
+        of=sum(map(len, groups)),
+        acts=found.acts,
     )
-    return Ordered(estimates, groups)
+    return EstimatedParts(estimates, groups)
 
 
-def tokens_of(run: Trace, other: Trace | None, found: Estimates) -> tuple[int, ...]:
-    """The tokens whose stream is taken from the other run: from the first that differs on, of many the strongest by estimate."""
+def patched_positions(run: Trace, other: Trace | None, found: Estimates) -> tuple[int, ...]:
+    """Positions whose residual stream is patched: from the first difference on, and if there are many, those with the largest
+    estimates.
+    """
     if other is None or found.resid is None:
         return ()
     first = first_difference(read_last(run), read_last(other), found.position)
@@ -236,7 +238,7 @@ def log_p_of(run: Trace, position: int, watched: Sequence[int]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class PartRuns:
-    """Parts that are to run, in their order, a batch at a time."""
+    """Components to run in batches, in the order of their groups."""
 
     patching: Patching
     groups: tuple[tuple[Part, ...], ...]
@@ -246,7 +248,7 @@ class PartRuns:
         return sum(map(len, self.groups))
 
     def batch(self, at: int, most: int) -> tuple[Part, ...]:
-        """At most so many parts from one on, all of one group."""
+        """At most `most` components of one group, starting with component `at` of all."""
         for group in self.groups:
             if at < len(group):
                 return group[at : at + min(most, self.patching.most())]
@@ -254,50 +256,38 @@ class PartRuns:
         return ()
 
     def run(self, parts: tuple[Part, ...], first: int) -> PartRows:
-        """Their rows. In a turn."""
-        return rows_of(self, self.patching.run(parts, first))
+        """The rows of these components. Call it in the queue of passes."""
+        found = self.patching.run(parts, first)
+        likely = tuple(dict.fromkeys(found.top.tolist()))
+        labels = dict(zip(likely, labels_of(self.patching.sides.run.loaded, likely), strict=True))
+        return PartRows(found.first, self.n, found.parts, found.log_p, found.top, found.top_p, labels)
 
 
 def begin_parts(
-    run: Trace, other: Trace | None, asked: PatchRequest, known: PartEstimates, groups: tuple[tuple[Part, ...], ...]
+    run: Trace, other: Trace | None, request: PatchRequest, known: PartEstimates, groups: tuple[tuple[Part, ...], ...]
 ) -> PartRuns:
-    """The runs of some parts. Raises as patch_parts()."""
+    """The runs of some components. Raises as patch_parts()."""
     for part in (part for group in groups for part in group):
-        check_changed(run, part, asked.to)
-    sides = sides_of(run, other if asked.to == "other" else None, asked.to, known.position)
+        check_changed(run, part, request.to)
+    sides = sides_of(run, other if request.to == "other" else None, request.to, known.position)
     return PartRuns(patching_of(sides, known.watched), groups)
 
 
-def rows_of(runs: PartRuns, found: PartAnswers) -> PartRows:
-    """The same in plain data, with names."""
-    likeliest = tuple(dict.fromkeys(found.top.tolist()))
-    labels = labels_of(runs.patching.sides.run.loaded, likeliest)
-    return PartRows(
-        found.first,
-        runs.n,
-        found.parts,
-        found.log_p,
-        found.top,
-        found.top_p,
-        dict(zip(likeliest, labels, strict=True)),
-    )
-
-
-def together(found: Sequence[PartRows]) -> PartRows:
-    """All rows, in one."""
+def join_parts(found: Sequence[PartRows]) -> PartRows:
+    """All rows in one record."""
     log_p, top, top_p = (np.concatenate([getattr(rows, name) for rows in found]) for name in ("log_p", "top", "top_p"))
     labels = {token: label for rows in found for token, label in rows.labels.items()}
     parts = tuple(part for rows in found for part in rows.parts)
     return PartRows(0, found[0].of, parts, log_p, top, top_p, labels)
 
 
-def tests_of(run: Trace, other: Trace | None, asked: PatchRequest, part: Part) -> PartTests:
-    """A part silent, at its mean and, where there is another run, taken from it. Raises as patch_parts()."""
+def tests_of(run: Trace, other: Trace | None, request: PatchRequest, part: Part) -> PartTests:
+    """A component zero-ablated, mean-ablated and, if there is another run, patched from it. Raises as patch_parts()."""
     if part.kind == "resid":
         raise InterventionError(
             "The stream at a word is taken from another run; it has no silence and no mean of its own."
         )
-    lead = lead_between(run, other, asked.answer, asked.rival, asked.position)
+    lead = lead_between(run, other, request.answer, request.rival, request.position)
     names: tuple[To, ...] = ("zero", "mean") if other is None else ("other", "zero", "mean")
     changes, p, before = dict[To, float](), list[float](), 0.0
     for to in names:
@@ -305,27 +295,12 @@ def tests_of(run: Trace, other: Trace | None, asked: PatchRequest, part: Part) -
         before = float(rows.before[0] - rows.before[1])
         changes[to] = float(rows.log_p[0, 0] - rows.log_p[0, 1]) - before
         p.append(float(np.exp(rows.log_p[0, 0])))
-    found = Evidence(part, lead, before, changes["zero"], changes["mean"], changes.get("other"))
-    return PartTests(part, before, names, tuple(changes.values()), tuple(p), found.verdict)
-
-
-@dataclass(frozen=True, eq=False)
-class PathRuns:
-    """Paths that are to run, a batch at a time."""
-
-    of: int
-    batches: Iterator[tuple[PathEdge, ...]]
-
-
-def begin_path_runs(run: Trace, other: Trace, asked: PatchRequest, paths: PathRequest) -> PathRuns:
-    """The runs of paths, which memory is admitted for. Raises as patch_paths()."""
-    lead = lead_between(run, other, asked.answer, asked.rival, asked.position)
-    found = begin_paths(run, other, paths.heads, lead, receivers=None if paths.into is None else [paths.into])
-    return PathRuns(found.n, found.batches())
+    evidence = Evidence(part, lead, before, changes["zero"], changes["mean"], changes.get("other"))
+    return PartTests(part, before, names, tuple(changes.values()), tuple(p), evidence.verdict)
 
 
 def notes_of(run: Trace, known: PartEstimates) -> HeadNotes:
-    """The tokens that heads read where they act, by their own weights, and what their outputs add to the answer and to its rival."""
+    """The tokens that heads attend to where they act, and what their outputs add to the answer and to its rival."""
     last = run.config.stacks[-1][0]
     records = [record for record in run.attention if (record.stack, record.site) == (last, "attn")]
     shape = known.acts.shape
@@ -334,29 +309,49 @@ def notes_of(run: Trace, known: PartEstimates) -> HeadNotes:
         for query in sorted(set(known.acts[layer].tolist())):
             heads = np.flatnonzero(known.acts[layer] == query)
             rows = torch.nan_to_num(record.pattern(heads.tolist(), [query]))[:, 0].cpu().numpy()  # [head, key]
-            read = rows[:, 1 : query + 1].argmax(1) + 1 if query else np.zeros(len(heads), np.int64)
-            key[layer, heads], first[layer, heads] = read, rows[:, 0]
-            weight[layer, heads] = rows[np.arange(len(heads)), read]
-    watched = [known.answer, known.rival]
+            strongest = rows[:, 1 : query + 1].argmax(1) + 1 if query else np.zeros(len(heads), np.int64)
+            key[layer, heads], first[layer, heads] = strongest, rows[:, 0]
+            weight[layer, heads] = rows[np.arange(len(heads)), strongest]
     try:
-        pushes = head_pushes(run.forward, run.index, read_last(run), known.position, watched)
-    except TextError:  # of a model whose logits bend
+        pushes = head_pushes(run.forward, run.index, read_last(run), known.position, [known.answer, known.rival])
+    except TextError:  # the logits are not linear
         pushes = None
     return HeadNotes(key, weight, first, pushes)
 
 
+# paths between heads
+
+
+@dataclass(frozen=True, eq=False)
+class PathRuns:
+    """Paths to run in batches, `of` in all."""
+
+    of: int
+    batches: Iterator[tuple[PathEdge, ...]]
+
+
+def begin_path_runs(run: Trace, other: Trace, request: PatchRequest, paths: PathRequest) -> PathRuns:
+    """The runs of paths, once they are known to fit in memory. Raises as patch_paths()."""
+    lead = lead_between(run, other, request.answer, request.rival, request.position)
+    found = begin_paths(run, other, paths.heads, lead, receivers=None if paths.into is None else [paths.into])
+    return PathRuns(found.n, found.batches())
+
+
+# pairs of sentences
+
+
 @dataclass(frozen=True)
 class PairRequest:
-    """A pair whose texts have one length, and the tokens that it is asked about; None: the likeliest."""
+    """A pair whose texts have equal lengths, and the tokens of its logit difference; None: the most likely ones."""
 
     pair: Pair
     answer: int | None
     rival: int | None
 
 
-def asked_pairs(run: Trace, pairs: Sequence[Pair]) -> tuple[PairRequest, ...]:
-    """The pairs, read by the model of a run. Raises TextError with the line of the first that cannot run."""
-    loaded, found = run.loaded, []
+def pair_requests(run: Trace, pairs: Sequence[Pair]) -> tuple[PairRequest, ...]:
+    """The pairs, tokenized by the model of a run. Raises TextError with the line of the first one that cannot run."""
+    loaded, requests = run.loaded, []
     if loaded.config.kind != "decoder" or loaded.model.head is None or not loaded.config.writes:
         raise TextError("Parts are taken from another sentence in language models that write; this model is none.")
     for i, pair in enumerate(checked(pairs)):
@@ -365,12 +360,12 @@ def asked_pairs(run: Trace, pairs: Sequence[Pair]) -> tuple[PairRequest, ...]:
             answer, rival = (answer_token(loaded, word) for word in (pair.answer, pair.rival))
         except Refused as error:
             raise TextError(f"{pair.called(i)}: {error}") from None
-        found.append(PairRequest(pair, answer, rival))
-    return tuple(found)
+        requests.append(PairRequest(pair, answer, rival))
+    return tuple(requests)
 
 
 def parts_in(config: ModelConfig) -> tuple[Part, ...]:
-    """Every head and MLP of the last stack, from the last layer down: rows of late layers cost least."""
+    """Every head and MLP of the last stack, from the last layer down, because rows of late layers cost least."""
     n = config.stacks[-1][1]
     heads = range(config.n_heads)
     return tuple(
@@ -382,15 +377,15 @@ def parts_in(config: ModelConfig) -> tuple[Part, ...]:
 
 @dataclass(frozen=True, eq=False)
 class PairRuns:
-    """One pair that is to run."""
+    """One pair to run."""
 
-    asked: PairRequest
+    request: PairRequest
     words: tuple[str, str]
     leads: tuple[float, float]
     runs: PartRuns
 
     def changes(self, rows: Sequence[PartRows]) -> PairChanges:
-        """The change of the lead by every head and MLP, of all the rows."""
+        """The change of the logit difference by every head and MLP, from all rows."""
         config = self.runs.patching.sides.run.config
         layers = config.stacks[-1][1]
         heads = np.zeros((layers, config.n_heads), np.float32)
@@ -401,24 +396,23 @@ class PairRuns:
                 heads[part.layer, part.at] = change
             else:
                 mlps[part.layer] = change
-        return PairChanges(self.asked.pair, self.words, self.leads, heads, mlps)
+        return PairChanges(self.request.pair, self.words, self.leads, heads, mlps)
 
 
-def opened_pair(run: Trace, asked: PairRequest, at: int) -> PairRuns:
-    """Both texts run, by the model of a run as it is. Raises Refused in its kinds, which names the pair, TooLarge among them before any part
-    runs."""
+def begin_pair(run: Trace, request: PairRequest, at: int) -> PairRuns:
+    """Run both texts of a pair in the unedited model of a run. Errors name the pair; TooLarge is raised before any component runs."""
     try:
-        own, other = (trace(run.loaded, text) for text in (asked.pair.text, asked.pair.other))
-        lead = lead_between(own, other, asked.answer, asked.rival)
+        own, other = (trace(run.loaded, text) for text in (request.pair.text, request.pair.other))
+        lead = lead_between(own, other, request.answer, request.rival)
         watched = (lead.answer, lead.rival)
         patching = patching_of(sides_of(own, other, "other", None), watched)
     except (TextError, InterventionError) as error:
-        raise TextError(f"{asked.pair.called(at)}: {error}") from None
+        raise TextError(f"{request.pair.called(at)}: {error}") from None
     answer, rival = labels_of(run.loaded, watched)
     leads = (float(patching.before[0] - patching.before[1]), lead_in(other, lead))
-    return PairRuns(asked, (answer, rival), leads, PartRuns(patching, (parts_in(run.config),)))
+    return PairRuns(request, (answer, rival), leads, PartRuns(patching, (parts_in(run.config),)))
 
 
-def pairs_together(found: Sequence[PairRows]) -> PairRows:
-    """All pairs, in one."""
+def join_pairs(found: Sequence[PairRows]) -> PairRows:
+    """All pairs in one record."""
     return PairRows(0, found[0].of, tuple(pair for rows in found for pair in rows.pairs))

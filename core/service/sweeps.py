@@ -1,4 +1,4 @@
-"""Sweeps in small turns: a batch of rows at a time among the passes of everybody, so that no run waits for a whole sweep."""
+"""Sweeps in batches: a few rows at a time in the queue of passes, so that no other run waits for a whole sweep."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from .engine import OWN
 from .event_loop import AnswerCache, into_loop, wait_or_cancel
 from .queue import Slots, current_askers
 from .sweep_rows import (
+    EstimatedParts,
     HeadNotes,
-    Ordered,
     PairRows,
     PartEstimates,
     PartRows,
@@ -37,129 +37,136 @@ from .sweep_rows import (
     PathEdges,
     PathRequest,
     SweepPart,
-    asked_pairs,
+    begin_pair,
     begin_parts,
     begin_path_runs,
+    estimate_and_order,
+    join_pairs,
+    join_parts,
     notes_of,
-    opened_pair,
-    ordered,
-    pairs_together,
+    pair_requests,
     tests_of,
 )
-from .sweep_rows import together as parts_together
 from .worker import cores
 
 T = TypeVar("T")
 Found = TypeVar("Found", SweepPart, PartRows, PathEdges, PairRows)
+Publish = Callable[[Any], object]
 
-TIME_SLICE_SECONDS = (
-    0.05  # seconds of work that one batch of a sweep is meant to be: what somebody who types waits for it at most
-)
-LONGEST = 0.1  # seconds by the clock, where others keep the processor busy
-# Seconds of a batch of parts, which cost far less together: rows join it after the layer that each changes.
-GROWING, GROWING_ALONE = 0.1, 0.25
+TIME_SLICE_SECONDS = 0.05  # CPU time that a batch aims at: how long a visitor who types waits for it at most
+MAX_CLOCK_SECONDS = 0.1  # wall-clock time, which is longer if others keep the processor busy
+MIN_SLICE_SHARE = 0.5  # but never less than this share of the CPU time: batches of a row or two cost twice the work
+# The same for a batch of components, whose rows cost far less together: a row joins at the layer that it changes.
+PARTS_SECONDS, PARTS_SECONDS_ALONE = 0.1, 0.25
 FIRST_PARTS = 10  # rows of their first batch: the strongest estimates
-LEAST = 0.5  # of a turn's work that a batch is all the same: batches of a row or two cost twice the work
-FIRST = 2  # rows of a batch cost at most half of a pass of one text, which has little to multiply at a time
-FEWEST = 4  # rows that are worth a core of their own
-KEPT_BYTES = 16 << 20  # of sweeps that are done
-MOST_WAITING = 128  # sweeps that have start_sweep or wait
+FIRST_ROWS_PER_SLICE = 2  # a row of a batch costs at most half of a pass of one text, whose products are small
+MIN_ROWS = 4  # rows that are worth a core of their own
+CACHE_BYTES = 16 << 20  # of finished sweeps
+MAX_WAITING = 128  # running and queued sweeps
 MANY = "{n} sweeps are waiting already. Try again in a few seconds."
-LABEL_BYTES = 80  # of a token's name in memory, about
-PLACE_BYTES = 200  # of a head, a look or a part
+LABEL_BYTES = 80  # of a token's label in memory, about
+PLACE_BYTES = 200  # of a head, an edge or a component
 
 
 @dataclass(eq=False)
 class RunningSweep:
-    """A sweep with listeners: its parts so far, and who is told of the next, each in a loop of his own."""
+    """A sweep in progress: its parts so far, and the subscribers of the next ones, each in an event loop of its own."""
 
     parts: list[Any] = field(default_factory=list)
-    subscribers: list[Callable[[Any], object]] = field(default_factory=list)
+    subscribers: list[Publish] = field(default_factory=list)
 
 
 class Sweeps:
-    """The sweeps of a process. `again` runs something in its turn among the passes, `run_of` gives the trace of a key,
-    and `weights` whatever else an answer depends on."""
+    """The sweeps of a process.
+
+    `schedule` calls a function in the queue of passes, `run_of` returns the trace of a key, and `versions` whatever else a cached
+    answer depends on. All methods raise Refused or one of its subclasses.
+    """
 
     def __init__(
         self,
-        again: Callable[[Callable[[], Any]], Future[Any]],
+        schedule: Callable[[Callable[[], Any]], Future[Any]],
         run_of: Callable[[str], Awaitable[Trace]],
-        weights: Callable[[Hashable], Hashable],
+        versions: Callable[[Hashable], Hashable],
     ) -> None:
-        self._again, self._run_of = again, run_of
-        self._kept = AnswerCache(KEPT_BYTES, sweep_bytes, weights)
-        self._beside = ThreadPoolExecutor(cores(), thread_name_prefix="sweep-beside")
+        self._schedule, self._run_of = schedule, run_of
+        self._kept = AnswerCache(CACHE_BYTES, sweep_bytes, versions)
+        self._other_cores = ThreadPoolExecutor(cores(), thread_name_prefix="sweep")
         self._lock = threading.Lock()
-        self._slots = Slots(MOST_WAITING, MANY, OWN)
-        self._coming: dict[Hashable, RunningSweep] = {}
+        self._slots = Slots(MAX_WAITING, MANY, OWN)
+        self._running: dict[Hashable, RunningSweep] = {}
+
+    # questions
 
     def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
-        """What is found, as soon as it is; all of it at once where it is known. Raises Refused in its kinds."""
-        return self._follow((key, asked), lambda coming: self._made(key, asked, coming))
+        """Rows of a sweep as they are computed; all at once if they are cached."""
+        return self._follow((key, asked), lambda publish: self._run_sweep(key, asked, publish))
 
-    async def estimates(self, key: str, asked: PatchRequest) -> PartEstimates:
-        """All that is known of parts before they run. Raises Refused in its kinds."""
-        return (await self._ordered(key, asked)).estimates
+    async def estimates(self, key: str, request: PatchRequest) -> PartEstimates:
+        """Everything about the components that is known before they run."""
+        return (await self._estimated(key, request)).estimates
 
-    def part_rows(self, key: str, asked: PatchRequest, only: Part | None) -> AsyncGenerator[PartRows]:
-        """Rows of parts, as parts() gives those of a sweep."""
-        name = (key, asked.other, asked, only)
-        return self._follow(name, lambda coming: self._patched(key, asked, only, coming))
+    def part_rows(self, key: str, request: PatchRequest, only: Part | None) -> AsyncGenerator[PartRows]:
+        """Rows of components, streamed as by parts()."""
+        name = (key, request.other, request, only)
+        return self._follow(name, lambda publish: self._run_parts(key, request, only, publish))
 
-    def path_edges(self, key: str, asked: PatchRequest, paths: PathRequest) -> AsyncGenerator[PathEdges]:
-        """Paths between heads, as parts() gives the rows of a sweep."""
-        name = (key, asked.other, asked, paths)
-        return self._follow(name, lambda coming: self._pathed(key, asked, paths, coming))
-
-    async def tests(self, key: str, asked: PatchRequest, part: Part) -> PartTests:
-        """Three tests of a part. Raises Refused in its kinds."""
-        return await self._compute_once(
-            (key, asked.other, asked, part, "tests"), key, asked, partial(tests_of, part=part)
-        )
-
-    async def notes(self, key: str, asked: PatchRequest) -> HeadNotes:
-        """The tokens that heads read, and the words that they push. Raises Refused in its kinds."""
-        known = (await self._ordered(key, asked)).estimates
-
-        def make(run: Trace, _other: Trace | None, _asked: PatchRequest) -> HeadNotes:
-            return notes_of(run, known)
-
-        return await self._compute_once((key, asked.other, asked, "notes"), key, asked, make)
+    def path_edges(self, key: str, request: PatchRequest, paths: PathRequest) -> AsyncGenerator[PathEdges]:
+        """Paths between heads, streamed as by parts()."""
+        name = (key, request.other, request, paths)
+        return self._follow(name, lambda publish: self._run_paths(key, request, paths, publish))
 
     def pair_rows(self, key: str, pairs: tuple[Pair, ...]) -> AsyncGenerator[PairRows]:
-        """A set of pairs, each as soon as all of its parts have run."""
-        return self._follow((key, pairs), lambda coming: self._paired(key, pairs, coming))
+        """Pairs of sentences, each as soon as all its components have run."""
+        return self._follow((key, pairs), lambda publish: self._run_pairs(key, pairs, publish))
+
+    async def tests(self, key: str, request: PatchRequest, part: Part) -> PartTests:
+        """Three tests of a component."""
+        name = (key, request.other, request, part, "tests")
+        return await self._compute_once(name, key, request, lambda run, other: tests_of(run, other, request, part))
+
+    async def notes(self, key: str, request: PatchRequest) -> HeadNotes:
+        """The tokens that heads attend to where they act, and the answers that they promote."""
+        estimates = await self.estimates(key, request)
+        name = (key, request.other, request, "notes")
+        return await self._compute_once(name, key, request, lambda run, _: notes_of(run, estimates))
 
     async def swaps(self, key: str, n: int) -> tuple[Swap, ...]:
-        """Words to swap. Raises Refused in its kinds."""
+        """Words whose replacement changes the answer most."""
 
         async def make() -> tuple[Swap, ...]:
             run = await self._run_of(key)
-            with self._place():
-                trying, found = await self._turn(partial(swaps, run, n)), ()
-                while (now := await self._turn(partial(next, trying, None))) is not None:
+            with self._slot():
+                trying, found = await self._pass(partial(swaps, run, n)), ()
+                while (now := await self._pass(partial(next, trying, None))) is not None:
                     found = now.found
                 return found
 
         return await self._kept.get((key, "swaps", n), make)
 
-    async def _follow(self, name: Hashable, make: Callable[[RunningSweep], Awaitable[Found]]) -> AsyncGenerator[Found]:
-        found: asyncio.Queue[Found | None] = asyncio.Queue()
-        hear = into_loop(found.put_nowait)
+    # how they run
+
+    async def _follow(self, name: Hashable, make: Callable[[Publish], Awaitable[Found]]) -> AsyncGenerator[Found]:
+        """Subscribe to a sweep, which is started if it is neither cached nor running. make(publish) returns the whole of it."""
+        queue: asyncio.Queue[Found | None] = asyncio.Queue()
+        subscriber = into_loop(queue.put_nowait)
         with self._lock:
-            coming = self._coming.setdefault(name, RunningSweep())
-            coming.subscribers.append(hear)
-            for part in coming.parts:  # another caller has start_sweep it
-                found.put_nowait(part)
-        making = asyncio.ensure_future(self._kept.get(name, lambda: make(coming)))
-        making.add_done_callback(lambda _: found.put_nowait(None))
+            running = self._running.setdefault(name, RunningSweep())
+            running.subscribers.append(subscriber)
+            for part in running.parts:  # started by another caller
+                queue.put_nowait(part)
+
+        async def start() -> Found:
+            with self._lock:
+                running.parts.clear()  # of a caller that started it and has left
+            return await make(partial(self._publish, running))
+
+        making = asyncio.ensure_future(self._kept.get(name, start))
+        making.add_done_callback(lambda _: queue.put_nowait(None))
         first = 0
         try:
-            while (part := await found.get()) is not None:
-                if (
-                    part.first == first
-                ):  # not so where whoever had start_sweep it has left, and it was start_sweep again
+            while (part := await queue.get()) is not None:
+                if part.first == first:  # otherwise it has been started again, and these rows were sent before
                     first += part.n
                     yield part
             whole = await making
@@ -168,107 +175,118 @@ class Sweeps:
         finally:
             making.cancel()
             with self._lock:
-                coming.subscribers.remove(hear)
-                if not coming.subscribers:
-                    del self._coming[name]
+                running.subscribers.remove(subscriber)
+                if not running.subscribers:
+                    del self._running[name]
 
-    async def _made(self, key: str, asked: Asked, coming: RunningSweep) -> SweepPart:
+    def _publish(self, running: RunningSweep, part: SweepPart | PartRows | PathEdges | PairRows) -> None:
         with self._lock:
-            coming.parts.clear()
+            running.parts.append(part)
+            subscribers = [*running.subscribers]
+        for subscriber in subscribers:
+            subscriber(part)
+
+    async def _run_sweep(self, key: str, asked: Asked, publish: Publish) -> SweepPart:
         run = await self._run_of(key)
         other = await self._run_of(asked.other) if isinstance(asked, PatchHeads) else None
-        with self._place():
-            sweeping, turns = await self._turn(partial(timed, partial(start_sweep, run, other, asked)))
+        with self._slot():
+            sweeping, fits = await self._pass(partial(timed, partial(start_sweep, run, other, asked)))
             n, most = sweeping.rows.n, sweeping.rows.most()
             done: list[RowAnswers] = []
-            at, size = 0, max(1, int(FIRST * turns))
+            at, size = 0, max(1, int(FIRST_ROWS_PER_SLICE * fits))
             while at < n:
                 stop = min(n, at + min(size, most))
-                outcome, turns = await self._turn(partial(self._rows, sweeping.rows, at, stop))
-                self._publish(coming, SweepPart(at, n, sweeping.part(outcome, at)))
-                size = next_batch_size(size, stop - at, turns)
-                done.append(outcome)
+                answers, fits = await self._pass(partial(self._rows, sweeping.rows, at, stop))
+                publish(SweepPart(at, n, sweeping.part(answers, at)))
+                size = next_batch_size(size, stop - at, fits)
+                done.append(answers)
                 at = stop
             return SweepPart(0, n, sweeping.part(together(done), 0))
 
-    async def _ordered(self, key: str, asked: PatchRequest) -> Ordered:
-        async def make() -> Ordered:
-            run, other = await self._pair(key, asked)
-            with self._place():
-                return await self._turn(partial(ordered, run, other, asked))
+    def _rows(self, rows: Rows, start: int, stop: int) -> tuple[RowAnswers, float]:
+        """The answers of these rows, and how many times they would fit into a time slice. Call it in the queue of passes.
 
-        return await self._kept.get((key, asked.other, asked), make)
+        If no other sweep runs, it also uses the cores that torch leaves free, which halves its time; otherwise they are left to the
+        server.
+        """
+        is_alone = self._slots.taken == 1 and rows.forward.loaded.device.type == "cpu"
+        most = min(cores() // torch.get_num_threads(), (stop - start) // MIN_ROWS) if is_alone else 1
+        shares = rows.shares(start, stop, max(1, most))
+        others = [self._other_cores.submit(timed, partial(rows.run, *share)) for share in shares[1:]]
+        try:
+            made = [timed(partial(rows.run, *shares[0]))]
+        finally:
+            wait(others)  # the task ends with all of its work
+        made += [future.result() for future in others]
+        return together([answers for answers, _ in made]), min(fits for _, fits in made)
 
-    async def _patched(self, key: str, asked: PatchRequest, only: Part | None, coming: RunningSweep) -> PartRows:
-        with self._lock:
-            coming.parts.clear()
-        known = await self._ordered(key, asked)
-        run, other = await self._pair(key, asked)
+    async def _estimated(self, key: str, request: PatchRequest) -> EstimatedParts:
+        name = (key, request.other, request)
+        return await self._compute_once(name, key, request, lambda run, other: estimate_and_order(run, other, request))
+
+    async def _run_parts(self, key: str, request: PatchRequest, only: Part | None, publish: Publish) -> PartRows:
+        known = await self._estimated(key, request)
+        run, other = await self._runs(key, request)
         groups = known.groups if only is None else ((only,),)
-        with self._place():
-            begin = partial(begin_parts, run, other, asked, known.estimates, groups)
-            runs = await self._turn(begin)
-            return parts_together(
-                [rows async for rows in self._batches(runs, lambda rows: self._publish(coming, rows))]
-            )
+        with self._slot():
+            runs = await self._pass(partial(begin_parts, run, other, request, known.estimates, groups))
+            return join_parts([rows async for rows in self._batches(runs, publish)])
 
-    async def _batches(self, runs: PartRuns, tell: Callable[[PartRows], object]) -> AsyncGenerator[PartRows]:
-        """The rows of all parts, a batch in each turn."""
+    async def _batches(self, runs: PartRuns, publish: Publish) -> AsyncGenerator[PartRows]:
+        """The rows of all components, one batch for each pass."""
         at, size = 0, FIRST_PARTS
         while batch := runs.batch(at, size):
-            rows, turns = await self._turn(partial(timed, partial(runs.run, batch, at)))
-            tell(rows)
-            alone = GROWING_ALONE if self._slots.taken == 1 else GROWING
-            size = max(FEWEST, next_batch_size(size, rows.n, turns * alone / TIME_SLICE_SECONDS))
+            rows, fits = await self._pass(partial(timed, partial(runs.run, batch, at)))
+            publish(rows)
+            seconds = PARTS_SECONDS_ALONE if self._slots.taken == 1 else PARTS_SECONDS
+            size = max(MIN_ROWS, next_batch_size(size, rows.n, fits * seconds / TIME_SLICE_SECONDS))
             at += rows.n
             yield rows
 
-    async def _paired(self, key: str, pairs: tuple[Pair, ...], coming: RunningSweep) -> PairRows:
-        with self._lock:
-            coming.parts.clear()
+    async def _run_pairs(self, key: str, pairs: tuple[Pair, ...], publish: Publish) -> PairRows:
         run = await self._run_of(key)
-        with self._place():
-            asked = await self._turn(partial(asked_pairs, run, pairs))
+        with self._slot():
+            requests = await self._pass(partial(pair_requests, run, pairs))
             done: list[PairRows] = []
-            for at, pair in enumerate(asked):
-                opened = await self._turn(partial(opened_pair, run, pair, at))
-                rows = [rows async for rows in self._batches(opened.runs, lambda rows: None)]
-                done.append(PairRows(at, len(asked), (opened.changes(rows),)))
-                self._publish(coming, done[-1])
-            return pairs_together(done)
+            for at, pair in enumerate(requests):
+                runs = await self._pass(partial(begin_pair, run, pair, at))
+                rows = [rows async for rows in self._batches(runs.runs, lambda rows: None)]
+                done.append(PairRows(at, len(requests), (runs.changes(rows),)))
+                publish(done[-1])
+            return join_pairs(done)
 
-    async def _pathed(self, key: str, asked: PatchRequest, paths: PathRequest, coming: RunningSweep) -> PathEdges:
-        with self._lock:
-            coming.parts.clear()
-        run, other = await self._pair(key, asked)
+    async def _run_paths(self, key: str, request: PatchRequest, paths: PathRequest, publish: Publish) -> PathEdges:
+        run, other = await self._runs(key, request)
         if other is None:
             raise Refused("Paths carry what is different in another sentence. Give one.")
-        with self._place():
-            runs = await self._turn(partial(begin_path_runs, run, other, asked, paths))
+        with self._slot():
+            runs = await self._pass(partial(begin_path_runs, run, other, request, paths))
             done: list[PathEdge] = []
-            while (batch := await self._turn(partial(next, runs.batches, None))) is not None:
+            while (batch := await self._pass(partial(next, runs.batches, None))) is not None:
                 if batch:
-                    self._publish(coming, PathEdges(len(done), runs.of, batch))
+                    publish(PathEdges(len(done), runs.of, batch))
                 done += batch
             return PathEdges(0, runs.of, tuple(done))
 
     async def _compute_once(
-        self, name: Hashable, key: str, asked: PatchRequest, make: Callable[[Trace, Trace | None, PatchRequest], T]
+        self, name: Hashable, key: str, request: PatchRequest, make: Callable[[Trace, Trace | None], T]
     ) -> T:
-        async def made() -> T:
-            run, other = await self._pair(key, asked)
-            with self._place():
-                return await self._turn(partial(make, run, other, asked))
+        """make(run, other run) in the queue of passes, cached under `name`."""
 
-        return await self._kept.get(name, made)
+        async def compute() -> T:
+            run, other = await self._runs(key, request)
+            with self._slot():
+                return await self._pass(partial(make, run, other))
 
-    async def _pair(self, key: str, asked: PatchRequest) -> tuple[Trace, Trace | None]:
+        return await self._kept.get(name, compute)
+
+    async def _runs(self, key: str, request: PatchRequest) -> tuple[Trace, Trace | None]:
         run = await self._run_of(key)
-        return run, None if asked.other is None else await self._run_of(asked.other)
+        return run, None if request.other is None else await self._run_of(request.other)
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        """One of the places of sweeps. Raises Busy; and Refused for what the run does not have."""
+    def _slot(self) -> Iterator[None]:
+        """Hold one of the slots of sweeps. Raises Busy, and Refused for positions outside the run."""
         release_slot = self._slots.acquire(current_askers())
         try:
             yield
@@ -277,35 +295,12 @@ class Sweeps:
         finally:
             release_slot()
 
-    def _publish(self, coming: RunningSweep, part: SweepPart | PartRows | PathEdges | PairRows) -> None:
-        with self._lock:
-            coming.parts.append(part)
-            subscribers = [*coming.subscribers]
-        for hear in subscribers:
-            hear(part)
-
-    def _rows(self, rows: Rows, start: int, stop: int) -> tuple[RowAnswers, float]:
-        """What these rows give, and how many times they would fit into one turn. In a turn.
-
-        A sweep alone has the cores that torch leaves over as well, and takes half of the time; many leave them to the server.
-        """
-        alone = self._slots.taken == 1 and rows.forward.loaded.device.type == "cpu"
-        most = min(cores() // torch.get_num_threads(), (stop - start) // FEWEST) if alone else 1
-        parts = rows.shares(start, stop, max(1, most))
-        beside = [self._beside.submit(timed, partial(rows.run, *part)) for part in parts[1:]]
-        try:
-            made = [timed(partial(rows.run, *parts[0]))]
-        finally:
-            wait(beside)  # the turn is over when all of it is
-        made += [future.result() for future in beside]
-        return together([outcome for outcome, _ in made]), min(turns for _, turns in made)
-
-    async def _turn(self, make: Callable[[], T]) -> T:
-        return await wait_or_cancel(self._again(make))
+    async def _pass(self, make: Callable[[], T]) -> T:
+        return await wait_or_cancel(self._schedule(make))
 
 
 def start_sweep(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:
-    """A sweep that is asked for."""
+    """The sweep of a request."""
     if isinstance(asked, SilenceHeads):
         return begin_heads(run, asked)
     if isinstance(asked, PatchHeads):
@@ -314,24 +309,24 @@ def start_sweep(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:
     return begin_edges(run, asked)
 
 
-def next_batch_size(size: int, ran: int, turns: float) -> int:
-    """How many rows come next, where so many fitted so many times into a turn."""
-    return max(1, min(4 * size, int(ran * turns)))
+def next_batch_size(size: int, n_rows: int, fits: float) -> int:
+    """Rows of the next batch, if a batch of n_rows would fit this many times into a time slice."""
+    return max(1, min(4 * size, int(n_rows * fits)))
 
 
 def timed(make: Callable[[], T]) -> tuple[T, float]:
-    """What it gives, and how many times it would fit into one turn."""
+    """The result of make(), and how many times it would fit into a time slice."""
     clock, work = time.perf_counter(), time.thread_time()
     made = make()
     work, clock = time.thread_time() - work, time.perf_counter() - clock
-    by_work, by_clock = TIME_SLICE_SECONDS / max(work, 1e-4), LONGEST / max(clock, 1e-4)
-    return made, min(by_work, max(by_clock, LEAST * by_work))
+    by_work, by_clock = TIME_SLICE_SECONDS / max(work, 1e-4), MAX_CLOCK_SECONDS / max(clock, 1e-4)
+    return made, min(by_work, max(by_clock, MIN_SLICE_SHARE * by_work))
 
 
 def sweep_bytes(
-    found: SweepPart | PartRows | PathEdges | PairRows | PartTests | HeadNotes | Ordered | tuple[Swap, ...],
+    found: SweepPart | PartRows | PathEdges | PairRows | PartTests | HeadNotes | EstimatedParts | tuple[Swap, ...],
 ) -> int:
-    """About what a sweep takes."""
+    """Approximate size of an answer of Sweeps."""
     if isinstance(found, PathEdges | PartTests):
         return 2048 + (2 * PLACE_BYTES * found.n if isinstance(found, PathEdges) else 0)
     if isinstance(found, HeadNotes):
@@ -341,7 +336,7 @@ def sweep_bytes(
     if isinstance(found, PairRows):
         numbers = sum(one.heads.nbytes + one.mlps.nbytes for one in found.pairs)
         return 2048 + numbers + sum(PLACE_BYTES + 4 * len(one.pair.text + one.pair.other) for one in found.pairs)
-    if isinstance(found, Ordered):
+    if isinstance(found, EstimatedParts):
         known = found.estimates
         numbers = sum(x.nbytes for x in (known.heads, known.mlps, known.resid) if x is not None)
         return 2048 + numbers + PLACE_BYTES * known.of

@@ -1,16 +1,17 @@
-"""A text that is being written, in plain data: tokens as they come, each with what could have come instead."""
+"""Questions about what a model writes: text token by token, beam search, the logit lens and the KV cache."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ..checkpoints import Loaded
 from ..device import dtype_name
 from ..plan import KVCache, kv_cache
+from ..run.prompt import Prompt
 from ..run.request import Request
 from ..run.trace import Trace
 from ..write.beams import BeamStep, grow
@@ -37,40 +38,49 @@ from .event_loop import AnswerCache
 from .sweeps import LABEL_BYTES
 from .worker import Worker
 
+T = TypeVar("T")
+
 MOST_WRITTEN = 512  # tokens after a prompt, so that a link can name them
+PREPARED_BYTES = (
+    32 << 20
+)  # of prompts that were read and not continued: everyone who opens a shared text requests the same
+MAX_HELD, MAX_HELD_BYTES = 4, 32 << 20  # texts whose KV cache is kept for the next request, and the size limit of one
 Over = Literal["", "end", "positions", "most"]  # why no further token can be written
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """Of a question for tokens after a text that the caller has already: `first` is the first of them, where it is not to be chosen."""
+    """Requests tokens after a text that the caller already has. `first` is the first of them, unless it is to be sampled."""
 
     first: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedText:
-    """A prompt and what is written after it, as they are opened. labels are those of all tokens that are named here first, glued those
-    of them, and of the prompt, that bring no space with them."""
+    """A prompt and the tokens written after it, as first sent.
+
+    labels are those of all tokens that appear here for the first time. joins_previous lists the ones, of these and of the prompt,
+    that have no space before them.
+    """
 
     opening: Opening
     prompt: tuple[int, ...]  # the tokens that were read before anything was written
     prompt_labels: tuple[str, ...]
     labels: dict[int, str]
-    glued: tuple[int, ...]
+    joins_previous: tuple[int, ...]
     ends: tuple[int, ...]  # tokens that end a text
     over: Over
-    per_token: KVCache  # bytes of one token's keys and values, and what they would be with other numbers of key heads
+    per_token: KVCache  # KV cache bytes per token, and what they would be with other numbers of KV heads
 
 
 @dataclass(frozen=True, eq=False)
 class WrittenToken:
-    """One more token. No reading after one that ends the text."""
+    """One more token. There is no reading after a token that ends the text."""
 
     taken: Taken
     reading: Reading | None
     labels: dict[int, str]
-    glued: tuple[int, ...]
+    joins_previous: tuple[int, ...]
     over: Over
 
 
@@ -80,33 +90,22 @@ class BeamsGrown:
 
     step: BeamStep
     labels: dict[int, str]
-    glued: tuple[int, ...]
+    joins_previous: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class WordContributions:
-    """The heads and looks that wrote the words of a text. Nothing where the model's logits are no sum over looks."""
+    """Heads and attention edges that contributed to each written token. Empty if logits are not sums over edges."""
 
     words: tuple[Wrote, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class LensWords:
-    """The words of each layer at many places of a text."""
+    """Logit lens at many positions of a text."""
 
     columns: tuple[LensColumn, ...]
     labels: dict[int, str]
-
-
-def opened_bytes(begun: PreparedText) -> int:
-    """About what an opened text takes."""
-    arrays = [a for r in begun.opening.readings for a in (r.ids, r.logits, r.rest, r.rows)]
-    return 2048 + begun.opening.losses.nbytes + sum(a.nbytes for a in arrays) + LABEL_BYTES * len(begun.labels)
-
-
-def own_target(request: Request) -> bool:
-    """Whether the target of a request's run is what the model wrote by itself, and none was given."""
-    return not request.target_text and not request.write
 
 
 class Labels:
@@ -114,53 +113,52 @@ class Labels:
 
     def __init__(self, loaded: Loaded) -> None:
         self.loaded = loaded
-        self.told: set[int] = set()
+        self.sent: set[int] = set()
 
     def new(self, ids: Iterable[int]) -> dict[int, str]:
-        """The labels of those that were not told yet."""
-        found = labels(self.loaded, [token for token in dict.fromkeys(map(int, ids)) if token not in self.told])
-        self.told |= found.keys()
+        """The labels of the tokens that have not been sent yet."""
+        found = labels(self.loaded, [token for token in dict.fromkeys(map(int, ids)) if token not in self.sent])
+        self.sent |= found.keys()
         return found
 
 
 class IncrementalText:
-    """A run's text being written, step by step: every method is one turn among the passes."""
+    """A text that is written token by token after a run's prompt. Every method runs the model: call it in the queue of passes."""
 
     def __init__(self, run: Trace, request: Request, path: tuple[int, ...], room: int) -> None:
         check_room(len(path), MOST_WRITTEN)
         self.run, self.loaded = run, run.loaded
-        self.prompt = beginning(run, opens_target=own_target(request))
+        self.prompt = prompt_of(run, request)
         self.writer = Writer(self.loaded, self.prompt, path, room)
         self.labels = Labels(self.loaded)
 
     def open(self, also: Iterable[int] = ()) -> PreparedText:
-        """The prompt and the path, and the labels of other tokens in the question."""
+        """The prompt and the path, with the labels of additional tokens."""
         opening = self.writer.open()
         read = self.prompt.last_read[0]
-        of_run = self.run.source if self.run.target is None else self.run.target
+        tokens = self.run.source if self.run.target is None else self.run.target
         ids = [i for reading in opening.readings for i in reading.ids.tolist()]
-        ids += [reading.taken.id for reading in opening.readings if reading.taken]  # which may rank beyond those listed
+        ids += [reading.taken.id for reading in opening.readings if reading.taken]  # may rank below those listed
         size = self.loaded.config.vocab_size
         labels = self.labels.new([*ids, *self.writer.path, *(i for i in also if 0 <= i < size)])
-        per_token = kv_cache(self.loaded.config, n=1, dtype=dtype_name(self.loaded.dtype))
         return PreparedText(
             opening,
-            read.ids,
-            of_run.labels[: len(read)],
-            labels,
-            tuple(glued(self.loaded, [*labels, *read.ids])),
-            tuple(self.loaded.end_ids),
-            self.over,
-            per_token,
+            prompt=read.ids,
+            prompt_labels=tokens.labels[: len(read)],
+            labels=labels,
+            joins_previous=tuple(glued(self.loaded, [*labels, *read.ids])),
+            ends=tuple(self.loaded.end_ids),
+            over=self.over,
+            per_token=kv_cache(self.loaded.config, n=1, dtype=dtype_name(self.loaded.dtype)),
         )
 
-    def resume(self, begun: PreparedText) -> None:
-        """Read the prompt and the path, which were opened before."""
+    def resume(self, prepared: PreparedText) -> None:
+        """Read the prompt and the path, which open() has returned before."""
         self.writer.read()
-        self.labels.told |= begun.labels.keys()
+        self.labels.sent |= prepared.labels.keys()
 
-    def turn_to(self, path: tuple[int, ...], room: int) -> bool:
-        """Stand after another path, for another reader. False where it must be read as a new one."""
+    def seek(self, path: tuple[int, ...], room: int) -> bool:
+        """Continue after another path, for another reader. False if the text must be read from its start."""
         check_room(len(path), MOST_WRITTEN)
         self.run.forward.weights.check()
         if not self.writer.turn_to(path, room):
@@ -171,12 +169,12 @@ class IncrementalText:
 
     @property
     def nbytes(self) -> int:
-        """Of the keys and values that are held."""
+        """Bytes of the KV cache."""
         cache = self.writer.draft.cache
         return 0 if cache is None else cache.nbytes
 
     def write(self, how: Sampling, token: int | None = None) -> WrittenToken:
-        """One more token: drawn, or given."""
+        """One more token, sampled or given."""
         taken, reading = self.writer.write(how, token)
         ids = [taken.id] if reading is None else [taken.id, *reading.ids.tolist()]
         new = self.labels.new(ids)
@@ -192,19 +190,19 @@ class IncrementalText:
 
 
 class IncrementalBeams:
-    """A beam search after a run's prompt: every step is one turn among the passes."""
+    """A beam search after a run's prompt. Call every step in the queue of passes."""
 
     def __init__(self, run: Trace, request: Request, n_beams: int, n: int) -> None:
         loaded = run.loaded
-        prompt = beginning(run, opens_target=own_target(request))
+        prompt = prompt_of(run, request)
         check_path(loaded, prompt, ())
         admit_writing(loaded, prompt, n_beams, n, True)
-        draft = Draft(loaded, prompt, True)  # n is how far one looks, not where a text must end
+        draft = Draft(loaded, prompt, True)  # n limits the search, not the length of a text
         self.labels = Labels(loaded)
         self.steps = grow(loaded, draft, frozenset(loaded.end_ids), n_beams, 1.0, n)
 
     def grow(self) -> BeamsGrown | None:
-        """The next step; None where the search is over."""
+        """The next step; None if the search is over."""
         step = next(self.steps, None)
         if step is None:
             return None
@@ -213,102 +211,96 @@ class IncrementalBeams:
         return BeamsGrown(step, new, tuple(glued(self.labels.loaded, new)))
 
 
-BEGUN_BYTES = 32 << 20  # of texts that were opened and not written on: all who follow somebody's path ask for the same
-
-MOST_HELD, HELD_BYTES = 4, 32 << 20  # texts whose keys and values stay for the next line, and the bytes of one
-
-
 class LocalWriting(Worker):
-    """Writing, beams, the lens and the cache."""
-
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         super().__init__(engine, workers)
-        self._lines: dict[str, IncrementalText] = {}
-        self._begun = AnswerCache(BEGUN_BYTES, opened_bytes, engine.weight_versions)
+        self._held: dict[str, IncrementalText] = {}  # by the key of the run
+        self._prepared = AnswerCache(PREPARED_BYTES, prepared_bytes, engine.weight_versions)
 
     async def write(
         self, key: str, path: Sequence[int], n: int, how: Sampling, also: Sequence[int] | Continuation = ()
     ) -> AsyncGenerator[PreparedText | WrittenToken]:
-        """What follows the run's text: the text with the tokens of `path` behind it, then up to n more as they are written.
+        """The run's text with the tokens of `path` after it, then up to n more tokens as they are written.
 
-        Each token is one turn among the passes, and none is written that nobody waits for. Labels of the tokens `also` come
-        with the first answer. Continuation in their place says that the caller has the text already: then only the tokens come.
+        Each token is a pass of its own in the queue, and none is written once nobody waits. The labels of the tokens `also` come
+        with the first answer. With a Continuation instead, the caller already has the text, and only the new tokens are sent.
         """
         if isinstance(also, Continuation):
-            async for token in self._written_on(key, tuple(path), n, how, also.first):
+            async for token in self._continue(key, tuple(path), n, how, also.first):
                 yield token
             return
+        name = (key, tuple(path), tuple(also))
         if n == 0:
-            yield await self._begun.get((key, tuple(path), tuple(also)), lambda: self._opened(key, path, also))
+            yield await self._prepared.get(name, lambda: self._prepare(key, path, also))
             return
         request, run = self.engine.request_of(key), await self._run(key)
-        known: PreparedText | None = self._begun.known((key, tuple(path), tuple(also)))
+        known: PreparedText | None = self._prepared.known(name)
 
         def begin() -> tuple[IncrementalText, PreparedText]:
-            turns = IncrementalText(run, request, tuple(path), n)
+            text = IncrementalText(run, request, tuple(path), n)
             if known is None:
-                return turns, turns.open(also)
-            turns.resume(known)
-            return turns, known
+                return text, text.open(also)
+            text.resume(known)
+            return text, known
 
         if known is not None:
-            yield known  # is drawn while the model reads
+            yield known  # is drawn while the model reads the text
             if known.over:
                 return
-        turns, begun = await self._pass(begin)
+        text, prepared = await self._pass(begin)
         if known is None:
-            yield begun
-        now: PreparedText | WrittenToken = begun
+            yield prepared
+        last: PreparedText | WrittenToken = prepared
         for _ in range(n):
-            if now.over:
+            if last.over:
                 return
-            now = await self._pass(partial(turns.write, how))
-            yield now
-        self._hold(key, turns)
+            last = await self._pass(partial(text.write, how))
+            yield last
+        self._hold(key, text)
 
-    async def _written_on(
+    async def _continue(
         self, key: str, path: tuple[int, ...], n: int, how: Sampling, first: int | None
     ) -> AsyncGenerator[WrittenToken]:
-        """Tokens after a path that the caller has: where the text is held, only that is read in which the paths differ."""
+        """Tokens after a path that the caller has. If the KV cache is still held, only the differing tokens are read."""
         request, run = self.engine.request_of(key), await self._run(key)
-        held = self._lines.pop(key, None)
+        held = self._held.pop(key, None)
 
         def begin() -> IncrementalText:
-            if held is not None and held.loaded is run.loaded and held.turn_to(path, n):
+            if held is not None and held.loaded is run.loaded and held.seek(path, n):
                 return held
-            turns = IncrementalText(run, request, path, n)
-            turns.writer.read()
-            return turns
+            text = IncrementalText(run, request, path, n)
+            text.writer.read()
+            return text
 
-        turns = await self._pass(begin)
-        rests = True  # no turn of it is underway, so that it can be held
+        text = await self._pass(begin)
+        is_idle = True  # no pass of it is running, so it can be held
         try:
             for _ in range(n):
-                if turns.over:
+                if text.over:
                     return
-                rests = False
-                token = await self._pass(partial(turns.write, how, first))
-                rests, first = True, None
+                is_idle = False
+                token = await self._pass(partial(text.write, how, first))
+                is_idle, first = True, None
                 yield token
         finally:
-            if rests:
-                self._hold(key, turns)
+            if is_idle:
+                self._hold(key, text)
 
-    def _hold(self, key: str, turns: IncrementalText) -> None:
-        """For those who continue from one of its tokens."""
-        self._lines.pop(key, None)
-        if turns.nbytes <= HELD_BYTES:
-            self._lines[key] = turns
-        while len(self._lines) > MOST_HELD:
-            del self._lines[next(iter(self._lines))]
+    def _hold(self, key: str, text: IncrementalText) -> None:
+        """Keep the KV cache for requests that continue from one of its tokens."""
+        self._held.pop(key, None)
+        if text.nbytes <= MAX_HELD_BYTES:
+            self._held[key] = text
+        while len(self._held) > MAX_HELD:
+            del self._held[next(iter(self._held))]
 
-    async def _opened(self, key: str, path: Sequence[int], also: Sequence[int]) -> PreparedText:
+    async def _prepare(self, key: str, path: Sequence[int], also: Sequence[int]) -> PreparedText:
         request, run = self.engine.request_of(key), await self._run(key)
         return await self._pass(lambda: IncrementalText(run, request, tuple(path), 1).open(also))
 
     async def beams(self, key: str, n_beams: int, n: int) -> AsyncGenerator[BeamsGrown]:
-        """The n_beams likeliest texts of up to n tokens behind the run's text, step by step, in turns as with write()."""
-        coming: asyncio.Queue[BeamsGrown | None] = asyncio.Queue()
+        """Beam search: the n_beams most likely continuations of up to n tokens, step by step, each in the queue of passes."""
+        steps: asyncio.Queue[BeamsGrown | None] = asyncio.Queue()
 
         async def make() -> tuple[BeamsGrown, ...]:
             request, run = self.engine.request_of(key), await self._run(key)
@@ -316,74 +308,85 @@ class LocalWriting(Worker):
             found: list[BeamsGrown] = []
             while (grown := await self._pass(search.grow)) is not None:
                 found.append(grown)
-                coming.put_nowait(grown)
+                steps.put_nowait(grown)
             return tuple(found)
 
         searching = asyncio.ensure_future(self._kept.get(("beams", key, n_beams, n), make))
-        searching.add_done_callback(lambda _: coming.put_nowait(None))
-        told = 0
+        searching.add_done_callback(lambda _: steps.put_nowait(None))
+        n_sent = 0
         try:
-            while (grown := await coming.get()) is not None:
-                told += 1
+            while (grown := await steps.get()) is not None:
+                n_sent += 1
                 yield grown
-            for grown in (await searching)[told:]:  # it was known, or another caller had begun it
+            for grown in (await searching)[n_sent:]:  # cached, or started by another caller
                 yield grown
         finally:
             searching.cancel()
 
     async def lens_at(self, key: str, path: Sequence[int], position: int, token: int) -> tuple[LensRow, ...]:
-        """What each layer would say behind one position of the text with `path` behind it, and how it ranks one token."""
-        request = self.engine.request_of(key)
-
-        def make(run: Trace) -> tuple[LensRow, ...]:
-            prompt = beginning(run, opens_target=own_target(request))
-            return tuple(lens(run.loaded, prompt, path, position, token))
-
-        at = ("lens", key, tuple(path), position, token)
-        return await self._kept.get(at, lambda: self._again(key, make))
-
-    async def wrote(self, key: str, path: Sequence[int]) -> WordContributions:
-        """The heads and single looks that wrote each token of `path`, and each of the last ones of the run's text."""
-        request = self.engine.request_of(key)
-
-        def make(run: Trace) -> WordContributions:
-            check_room(len(path), MOST_WRITTEN)
-            return WordContributions(wrote(run.loaded, beginning(run, opens_target=own_target(request)), path))
-
-        return await self._kept.get(("wrote", key, tuple(path)), lambda: self._again(key, make))
+        """Logit lens at one position of the text with `path` after it, and the rank of one token in every layer."""
+        return await self._with_prompt(
+            ("lens", key, tuple(path), position, token),
+            key,
+            lambda run, prompt: tuple(lens(run.loaded, prompt, path, position, token)),
+        )
 
     async def lens_columns(self, key: str, path: Sequence[int], positions: Sequence[int]) -> LensWords:
-        """The words of each layer after many positions of the text with `path` after it, in one pass."""
-        request = self.engine.request_of(key)
+        """Logit lens at many positions of the text with `path` after it, from one pass."""
 
-        def make(run: Trace) -> LensWords:
+        def make(run: Trace, prompt: Prompt) -> LensWords:
             check_room(len(path), MOST_WRITTEN)
-            prompt = beginning(run, opens_target=own_target(request))
             columns = lens_columns(run.loaded, prompt, path, positions)
             named = dict.fromkeys(i for column in columns for i in (*column.ids, column.token))
             return LensWords(columns, labels(run.loaded, named))
 
-        at = ("lens columns", key, tuple(path), tuple(positions))
-        return await self._kept.get(at, lambda: self._again(key, make))
+        return await self._with_prompt(("lens columns", key, tuple(path), tuple(positions)), key, make)
+
+    async def wrote(self, key: str, path: Sequence[int]) -> WordContributions:
+        """Heads and attention edges that contributed to each token of `path`, and to each of the last ones of the run's text."""
+
+        def make(run: Trace, prompt: Prompt) -> WordContributions:
+            check_room(len(path), MOST_WRITTEN)
+            return WordContributions(wrote(run.loaded, prompt, path))
+
+        return await self._with_prompt(("wrote", key, tuple(path)), key, make)
+
+    async def cache_cost(self, key: str, path: Sequence[int], n: int = 240) -> CacheCost:
+        """Time of the token after n others with and without a KV cache, measured now, and whether both give the same token."""
+        return await self._with_prompt(
+            ("cache", key, tuple(path), n), key, lambda run, prompt: cache_cost(run.loaded, prompt, path, n)
+        )
 
     async def written_text(self, key: str, path: Sequence[int]) -> str:
-        """The run's text, of an encoder-decoder its target, with the tokens of `path` behind it: as one would type it."""
+        """The run's text (the target of an encoder-decoder) with the tokens of `path` after it, as one would type it."""
         request = self.engine.request_of(key)
 
         def make(run: Trace) -> str:
-            prompt = beginning(run, opens_target=own_target(request))
-            told = check_path(run.loaded, prompt, path)
+            prompt = prompt_of(run, request)
+            ids = check_path(run.loaded, prompt, path)
             own = (run.source if run.target is None else run.target).text
-            before = "" if run.target is not None and own_target(request) else own or ""
-            return append_tokens(run.loaded, before, prompt.last_read[0].ids, list(told))
+            before = "" if run.target is not None and has_own_target(request) else own or ""
+            return append_tokens(run.loaded, before, prompt.last_read[0].ids, list(ids))
 
-        return await self._again(key, make)
+        return await self._rerun(key, make)
 
-    async def cache_cost(self, key: str, path: Sequence[int], n: int = 240) -> CacheCost:
-        """How long the token behind n others takes with and without a cache, measured now, and whether both say the same."""
+    async def _with_prompt(self, name: Hashable, key: str, make: Callable[[Trace, Prompt], T]) -> T:
+        """make(run, prompt) in the queue of passes, cached under `name`."""
         request = self.engine.request_of(key)
+        return await self._rerun_once(name, key, lambda run: make(run, prompt_of(run, request)))
 
-        def make(run: Trace) -> CacheCost:
-            return cache_cost(run.loaded, beginning(run, opens_target=own_target(request)), path, n)
 
-        return await self._kept.get(("cache", key, tuple(path), n), lambda: self._again(key, make))
+def prompt_of(run: Trace, request: Request) -> Prompt:
+    """What the model reads before it writes."""
+    return beginning(run, opens_target=has_own_target(request))
+
+
+def has_own_target(request: Request) -> bool:
+    """True if the target of the run was generated by the model, not given."""
+    return not request.target_text and not request.write
+
+
+def prepared_bytes(prepared: PreparedText) -> int:
+    """Approximate size."""
+    arrays = [a for r in prepared.opening.readings for a in (r.ids, r.logits, r.rest, r.rows)]
+    return 2048 + prepared.opening.losses.nbytes + sum(a.nbytes for a in arrays) + LABEL_BYTES * len(prepared.labels)

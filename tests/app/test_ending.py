@@ -13,9 +13,9 @@ from app.rooms.step import message
 from app.rooms.step.steps import Step, steps_of
 from app.session.examples import MARY
 from app.transport import messages
+from core.learn.residual_paths import residual_paths
 from core.read.ending import ending
 from core.service.facts import facts_of
-from core.service.walks import ending_facts, residual_path_facts
 from tests.app.plain import Plain
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
@@ -30,7 +30,7 @@ def mary() -> core.Trace:
 
 @needs_smollm2
 def test_the_message_of_an_ending_gives_its_norm_again() -> None:
-    header, body = messages.unpack(message.ending(ending_facts(mary(), 13, 10)))
+    header, body = messages.unpack(message.ending(ending(mary(), 13, 10)))
 
     def array(name: str) -> np.ndarray:
         at, (n,), _ = header["arrays"][name]
@@ -71,7 +71,7 @@ def test_the_end_of_the_pass_is_walked_word_by_word(plain: Plain) -> None:
     expect(big).to_have_text(
         "The 6 layers after it do the same. Then to₂ is 884 long, and the last norm divides by 36.85."
     )
-    j = int(np.abs(found.after.numpy()).argmax())
+    j = int(np.abs(found.after).argmax())
     expect(summed).to_contain_text(f"h[{j}]")
     expect(summed).to_contain_text(f"{abs(found.after[j].item()):.3f}")
     keys.press("PageDown")
@@ -114,7 +114,7 @@ def test_why_add_shows_a_backward_pass_with_and_without_the_residual(plain: Plai
 
 @pytest.mark.thorough
 def test_the_backward_passes_travel_in_four_digits() -> None:
-    facts = residual_path_facts()
+    facts = residual_paths()
     sent = message.residual(facts)["paths"]
     assert [(one["norm"], one["residual"]) for one in sent] == [(one.norm, one.residual) for one in facts]
     for one, own in zip(sent, facts, strict=True):

@@ -68,7 +68,7 @@ def test_they_travel_as_core_has_them(run_of: Callable[[str, str], core.Trace], 
         ("load", "<f4", found.load),
     ):
         at, shape, _ = header["arrays"][name]
-        assert np.array_equal(np.frombuffer(body, kind, int(np.prod(shape)), at).reshape(shape), expected.numpy()), name
+        assert np.array_equal(np.frombuffer(body, kind, int(np.prod(shape)), at).reshape(shape), expected), name
     assert "experts" in pages_of(facts)
 
 

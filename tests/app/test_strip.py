@@ -16,7 +16,6 @@ from app.session.examples import MARY
 from app.shell import routes
 from core.read.strip import strip
 from core.run.request import Request
-from core.service.walks import strip_facts
 from tests.app.browsing import box_of
 from tests.app.plain import Plain
 from tests.app.served import local
@@ -30,7 +29,7 @@ LAYERS = 30
 @needs_smollm2
 def test_its_message_has_the_run_s_numbers_in_five_digits() -> None:
     run = core.trace(smollm2(), MARY)
-    found, said = strip(run, "decoder"), picture.strip_message(strip_facts(run, "decoder", None))
+    found, said = strip(run, "decoder"), picture.strip_message(strip(run, "decoder", None))
     assert json.loads(json.dumps(said)) == {**said, "next": list(said["next"])}
     assert said["stream"] == pytest.approx(found.stream.tolist(), rel=1e-4) and len(said["stream"]) == LAYERS + 1
     for part in said["parts"]:

@@ -30,7 +30,7 @@ from core.run.request import Request
 from core.run.trace import Trace
 from core.service import THUMBNAIL, LocalService
 from core.service.facts import facts_of
-from core.service.pictures import MOST_RUNS, RunInProgress, RunsInProgress
+from core.service.pictures import MAX_RUNS, RunInProgress, RunsInProgress
 from tests.app.served import ask, drawn
 from tests.app.test_pack import SMALL
 
@@ -77,7 +77,7 @@ def test_a_small_run_has_none_since_every_weight_is_sent():
 
 
 def test_runs_that_nobody_looked_at_are_forgotten():
-    first, *others = [Request("minilm", (f"{i} " * 150,)) for i in range(MOST_RUNS + 1)]
+    first, *others = [Request("minilm", (f"{i} " * 150,)) for i in range(MAX_RUNS + 1)]
     shared = local()
     for request in (first, *others):
         shared.engine.run(request)

@@ -377,7 +377,7 @@ def test_a_mistake_beside_a_run_is_logged_and_keeps_nobody_waiting(caplog: pytes
         shared.run(core.Request("one", ("",)))
     assert shared.run(core.Request("one", ("the mat",))).source.text == "the mat"
     assert shared.status()["running_or_waiting"] == 0
-    assert "Who was told of a run failed" in caplog.text and "Counting a run that has ended failed" in caplog.text
+    assert "A run listener failed" in caplog.text and "The on_finished callback failed" in caplog.text
 
 
 def test_looking_for_idle_traces_goes_on_after_a_mistake(
@@ -395,7 +395,7 @@ def test_looking_for_idle_traces_goes_on_after_a_mistake(
     monkeypatch.setattr(core.Engine, "drop_idle", fail_once)
     shared = engine(idle_seconds=0.02)
     assert again.wait(20) and shared.run(core.Request("one", ("the cat",)))
-    assert "is done again" in caplog.text
+    assert "failed; retrying" in caplog.text
 
 
 def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,7 +446,7 @@ def test_a_submitted_run_ends_as_a_run_that_is_waited_for() -> None:
 
 def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
     gate, shown = Gate(), []
-    shared = engine(gate, watch=lambda request, end, _: lambda so_far: shown.append((request.texts, end, so_far)))
+    shared = engine(gate, on_progress=lambda request, end, _: lambda so_far: shown.append((request.texts, end, so_far)))
     ticket = shared.submit(core.Request("one", ("the cat sat",)))
     assert gate.begun.wait(10) and ticket.progress == core.Progress("running", layers_done=0, layers_total=2)
     [(texts, end, start)] = shown
@@ -565,7 +565,7 @@ def test_one_who_waits_no_longer_is_counted_once_however_often_that_is_said() ->
         assert gate.begun.wait(10)
         for done in [pool.submit(cancel) for _ in range(4)]:
             done.result()
-    assert mine.cancelled and not theirs.cancelled and shared._jobs[request.key].waiting == 1
+    assert mine.cancelled and not theirs.cancelled and shared._jobs[request.key].n_waiters == 1
     gate.open.set()
     assert theirs.result().source.text == "the cat sat"
 

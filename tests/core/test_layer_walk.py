@@ -128,7 +128,7 @@ def test_a_walk_through_experts_has_the_run_s_numbers(tiny: Tiny, name: str) -> 
         assert list(found.chosen) == chosen.chosen[layer, query].tolist() + [None] * shared
         torch.testing.assert_close(
             values["mlp.taken"][: len(found.chosen) - shared],
-            chosen.weights[layer, query],
+            torch.from_numpy(chosen.weights[layer, query]),
             atol=1e-6,
             rtol=0,
         )

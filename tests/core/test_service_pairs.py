@@ -75,7 +75,7 @@ def test_a_set_that_is_left_ends(service: LocalService) -> None:
         await going.aclose()
         for _ in range(100):
             if not service._sweeps._slots.taken:
-                return len(service._sweeps._coming)
+                return len(service._sweeps._running)
             await asyncio.sleep(0.02)
         raise AssertionError("it has not ended")
 

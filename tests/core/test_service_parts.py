@@ -50,8 +50,8 @@ def served(tiny: Tiny) -> Served:
 @pytest.mark.parametrize("to", ["other", "zero", "mean"])
 def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("core.service.sweeps.FIRST_PARTS", 3)
-    monkeypatch.setattr("core.service.sweeps.FEWEST", 2)
-    monkeypatch.setattr("core.service.sweeps.GROWING_ALONE", 1e-9)
+    monkeypatch.setattr("core.service.sweeps.MIN_ROWS", 2)
+    monkeypatch.setattr("core.service.sweeps.PARTS_SECONDS_ALONE", 1e-9)
     a, b = served.runs["a"], served.runs["b"]
     asked = PatchRequest(served.keys["b"], to)
     known = served.calls.result(served.service.part_estimates(served.keys["a"], asked))
@@ -109,13 +109,13 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
     monkeypatch.setattr(served.service._sweeps._slots, "most", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
         served.rows(PatchRequest(other, "mean"))
-    assert served.service._sweeps._coming == {}
+    assert served.service._sweeps._running == {}
 
 
 def test_whoever_leaves_ends_the_runs(served: Served, monkeypatch: Any) -> None:
     monkeypatch.setattr("core.service.sweeps.FIRST_PARTS", 1)
-    monkeypatch.setattr("core.service.sweeps.FEWEST", 1)
-    monkeypatch.setattr("core.service.sweeps.GROWING_ALONE", 1e-9)
+    monkeypatch.setattr("core.service.sweeps.MIN_ROWS", 1)
+    monkeypatch.setattr("core.service.sweeps.PARTS_SECONDS_ALONE", 1e-9)
     asked = PatchRequest(served.keys["b"])
 
     async def first() -> PartRows:
@@ -125,7 +125,7 @@ def test_whoever_leaves_ends_the_runs(served: Served, monkeypatch: Any) -> None:
         return found
 
     assert served.calls.result(first()).n == 1
-    assert served.service._sweeps._coming == {}
+    assert served.service._sweeps._running == {}
     assert sum(rows.n for rows in served.rows(asked)) == served.rows(asked)[0].of
 
 

@@ -70,7 +70,7 @@ def test_whoever_leaves_ends_the_paths(served: Served, monkeypatch: Any) -> None
 
     found = served.calls.result(first())
     assert found.n < found.of and sum(ran) < found.of
-    assert served.service._sweeps._coming == {} and served.service._sweeps._slots.taken == 0
+    assert served.service._sweeps._running == {} and served.service._sweeps._slots.taken == 0
 
 
 def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> None:

@@ -100,7 +100,7 @@ def test_a_run_ends_when_who_follows_leaves_in_the_moment_of_a_change(steps: int
             0
         ]:  # until there is nothing new: it stands at its first layer
             following = asyncio.ensure_future(anext(changes))
-        job.changed()  # of which nothing new is to be told
+        job.notify()  # of which nothing new is to be told
         for _ in range(steps):
             await asyncio.sleep(0)
         following.cancel()
@@ -172,8 +172,8 @@ def test_a_run_that_is_read_in_parts_is_shown_once(monkeypatch: pytest.MonkeyPat
     """Its watcher is told of a run without records as often as a part passes an attention."""
     shared = service()
     begun: list[core.Trace] = []
-    begin = shared._in_progress._begin
-    monkeypatch.setattr(shared._in_progress, "_begin", lambda *run: (begun.append(run[-1]), begin(*run))[1])
+    begin = shared._in_progress._start
+    monkeypatch.setattr(shared._in_progress, "_start", lambda *run: (begun.append(run[-1]), begin(*run))[1])
     monkeypatch.setattr(
         sys.modules["core.run.trace"], "choose", lambda forward, hold, one_go, *_: Chunks(4, False, one_go)
     )
@@ -296,7 +296,7 @@ def test_next_words_that_a_crowd_asks_for_take_one_turn_among_the_passes(monkeyp
     run_of(shared)
     turns: list[int] = []
     again = shared.engine.schedule
-    monkeypatch.setattr(shared.engine, "again", lambda *args: (turns.append(1), again(*args))[1])
+    monkeypatch.setattr(shared.engine, "schedule", lambda *args: (turns.append(1), again(*args))[1])
 
     async def asked() -> list[Any]:
         return await asyncio.gather(*(shared.predictions(REQUEST.key, [3], 1) for _ in range(50)))
@@ -323,7 +323,7 @@ def test_a_text_that_many_open_and_beams_that_many_ask_for_are_worked_out_once()
     found = ask(asked())
     assert len({id(opened) for (opened,) in found[:5]}) == 1
     assert len(found[5]) >= 3 and len({tuple(map(id, steps)) for steps in found[5:]}) == 1
-    assert shared._begun.nbytes > 0
+    assert shared._prepared.nbytes > 0
 
     async def first_step() -> Any:
         async for step in shared.beams(REQUEST.key, 3, 3):
@@ -370,7 +370,7 @@ def test_kept_answers_are_bounded_in_bytes() -> None:
 
 
 def test_a_storm_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.service.worker.MOST_WAITING", 5)
+    monkeypatch.setattr("core.service.worker.MAX_WAITING", 5)
     shared = service()
     run_of(shared)
     gate = threading.Event()

@@ -279,7 +279,7 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
 
 
 def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Tiny, monkeypatch: Any) -> None:
-    monkeypatch.setattr("core.service.sweeps.FIRST", 1e9)  # all rows in one batch
+    monkeypatch.setattr("core.service.sweeps.FIRST_ROWS_PER_SLICE", 1e9)  # all rows in one batch
     monkeypatch.setattr("core.service.sweeps.cores", lambda: 2 * torch.get_num_threads())
     engine = core.Engine(load_model=lambda *_, **__: tiny(n_decoder_layers=3))
     service = LocalService(engine)
@@ -358,7 +358,7 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
 
     mine, theirs = calls.result(join_one_that_leaves())
     assert mine == [0, 1] and theirs == [*range(8)], "each row once, from the first on"
-    assert service._sweeps._coming == {}
+    assert service._sweeps._running == {}
 
 
 @pytest.mark.parametrize("kind", KINDS)

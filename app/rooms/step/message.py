@@ -24,7 +24,7 @@ from app.transport import messages
 from core.edits import from_text
 from core.model.rules import REASONS
 from core.run.request import Request
-from core.service import AddedFacts, EndingFacts, ExpertFacts, Facts, LayerWalk, ResidualPathFacts, SiteWalk, Worth
+from core.service import Added, Ending, Facts, ResidualPath, Routing, SiteWalk, WalkFacts, Worth
 
 ALL_HEADS = 120_000  # numbers of keys and values up to which those of every head go along
 MOST_ROWS = 48  # of a norm's input
@@ -45,9 +45,7 @@ class Arrays:
             self.at[name] = (self.body.add(values.astype(TYPES[kind])), list(values.shape), kind)
 
 
-def packed(
-    run: Facts, walk: LayerWalk, added: Sequence[AddedFacts], head: int, ends: np.ndarray | None = None
-) -> bytes:
+def packed(run: Facts, walk: WalkFacts, added: Sequence[Added], head: int, ends: np.ndarray | None = None) -> bytes:
     """The message of one walk. `head` is the one whose keys and values go along where not all do.
 
     ends: [pos, d_model], what leaves the stack, of one that ends in vectors and not in a next word.
@@ -107,7 +105,7 @@ def packed(
     return messages.pack(header, arrays.body.bytes())
 
 
-def experts(found: ExpertFacts) -> bytes:
+def experts(found: Routing) -> bytes:
     """The message of the experts that every token took: [layer, pos, choice], and each one's load, [layer, expert]."""
     arrays = Arrays()
     arrays.add("weights", found.weights)
@@ -169,7 +167,7 @@ def _step(step: Step | Fold) -> dict[str, Any]:
     return {"fold": [step.first, step.last], "same": step.same} if isinstance(step, Fold) else asdict(step)
 
 
-def _site(run: Facts, walk: LayerWalk, site: SiteWalk, head: int, arrays: Arrays) -> dict[str, Any]:
+def _site(run: Facts, walk: WalkFacts, site: SiteWalk, head: int, arrays: Arrays) -> dict[str, Any]:
     name = site.site
     facts = run.records[site.record]
     group = facts.n_heads // facts.n_kv_heads
@@ -204,7 +202,7 @@ def _site(run: Facts, walk: LayerWalk, site: SiteWalk, head: int, arrays: Arrays
     }
 
 
-def _norm(walk: LayerWalk, step: str, arrays: Arrays) -> dict[str, Any]:
+def _norm(walk: WalkFacts, step: str, arrays: Arrays) -> dict[str, Any]:
     norm = walk.norms[step]
     before = norm.before
     n = len(before)
@@ -220,7 +218,7 @@ def _norm(walk: LayerWalk, step: str, arrays: Arrays) -> dict[str, Any]:
     return {"first": first, "of": n, "eps": norm.eps, "mean": norm.takes_mean}
 
 
-def ending(found: EndingFacts) -> bytes:
+def ending(found: Ending) -> bytes:
     """The message of the end of a pass at one position."""
     arrays = Arrays()
     arrays.add("before", found.before)
@@ -269,11 +267,11 @@ def _chip(one: Worth) -> dict[str, Any]:
     return said | {"at": (SITES[one.site] if one.head is not None else "") + STATIONS[one.kind]}
 
 
-def residual(paths: Sequence[ResidualPathFacts]) -> Mapping[str, Any]:
+def residual(paths: Sequence[ResidualPath]) -> Mapping[str, Any]:
     """The gradient and the likeness of words, layer by layer, in four digits, as JSON."""
 
-    def rounded(values: Sequence[float]) -> list[float]:
-        return [float(f"{x:.4g}") for x in values]
+    def rounded(values: np.ndarray) -> list[float]:
+        return [float(f"{x:.4g}") for x in values.tolist()]
 
     return {
         "paths": [
