@@ -1,4 +1,7 @@
-"""How a process that trains ends with the server that started it, even where that was killed."""
+"""Training processes: `python -m core.service.training_process [idle seconds]` trains on toy tasks, with `text` on one text of a visitor.
+
+Commands and messages are lines of JSON. A process ends with the server that started it.
+"""
 
 from __future__ import annotations
 
@@ -19,54 +22,34 @@ import torch
 from ..errors import Refused
 from ..learn.fork_states import States
 from ..learn.text_training import STEPS, Text, TextFrame, TextPoint, baselines, text_run
+from ..learn.training import State
 from ..learn.watched_training import Frame, Point, Spec, run
-from .text_training import state_from, state_text
-from .training import frame_text, spec_from
+from .training import frame_text, spec_from, tensors_from, tensors_text
 
+Run = Iterator[Point | Frame | None]
 
-def end_with(server: BinaryIO) -> None:
-    """End this process when the server closes its end of this pipe, as it does when it dies."""
-
-    def wait() -> None:
-        server.read()
-        os._exit(0)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-def run_process(main: Callable[[], object]) -> None:
-    """Run a process until its work is done, or until its news has no reader: that is no failure."""
-    try:
-        main()
-    except BrokenPipeError:
-        os._exit(0)  # a plain exit would try to send the rest
-
-
-TIME_SLICE_SECONDS = 0.25  # seconds
-IDLE = 1800.0  # seconds without anything to do until the process asks to be ended: it takes 350 MB
+TIME_SLICE_SECONDS = 0.25
+IDLE = 1800.0  # seconds without a run until the process asks to be ended: it takes 350 MB
 
 
 def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buffer, idle: float = IDLE) -> None:
-    """Train what is told until the commands end.
+    """Train the runs that the commands start, in one thread and in time slices, until the commands end.
 
-    It does not end by itself: a run might be on its way to it. After `idle` seconds without a run it says so, and ends when its
+    A variant that forks continues from a state that its run without a variant has left in this process. The process does not end by
+    itself, because a run might be on its way to it: after `idle` seconds without a run it sends {"idle": true}, and ends when its
     commands are closed.
     """
-    with suppress(AttributeError, OSError):  # Windows has no nice
-        os.nice(10)  # visitors who type go first
+    _be_nice()
     waiting: queue.Queue[dict[str, Any] | None] = queue.Queue()
     threading.Thread(target=_read, args=(commands, waiting), daemon=True).start()
-    runs: dict[int, Iterator[Point | Frame | None]] = {}
-    paused: dict[int, Iterator[Point | Frame | None]] = {}
+    runs: dict[int, Run] = {}
+    paused: dict[int, Run] = {}
     states = States()
-    new: set[int] = set()  # begun or gone on with, and nothing was told of them since
-
-    def send(**what: Any) -> None:
-        news.write(json.dumps(what, allow_nan=True).encode() + b"\n")
-        news.flush()
+    new: set[int] = set()  # started or resumed, without a message since
+    send = partial(_send, news)
 
     def obey(command: dict[str, Any]) -> None:
-        """{"start": number, "spec": description}, and stop, pause or go with the number of a run."""
+        """{"start": number, "spec": description}, or stop, pause or go with the number of a run."""
         if (number := command.get("stop")) is not None:
             runs.pop(number, None)
             paused.pop(number, None)
@@ -80,7 +63,7 @@ def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buff
             runs[number] = paused.pop(number)
             new.add(number)
 
-    if waiting.empty():  # the first step of a process takes longer than others: here nobody waits for it
+    if waiting.empty():  # the first step of a process is slow, so it is done while nobody waits for it
         next(run(Spec()))
     while True:
         while not waiting.empty() or not runs:
@@ -92,19 +75,19 @@ def main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buff
             if command is None:
                 return
             obey(command)
-        for number in sorted(runs, key=lambda number: number not in new):  # Train has just been pressed
+        for number in sorted(runs, key=lambda number: number not in new):  # new runs first: Train has just been pressed
             _turn(number, runs, new, waiting, send)
 
 
 def _turn(
-    number: int, runs: dict[int, Iterator[Point | Frame | None]], new: set[int], waiting: queue.Queue[Any], send: Any
+    number: int, runs: dict[int, Run], new: set[int], waiting: queue.Queue[Any], send: Callable[..., None]
 ) -> None:
-    """One turn of one run, which ends early when there is a command. The first point of a new one is told at once."""
+    """One time slice of a run, which a command ends early. The first point of a new run is sent at once."""
     points: list[list[float]] = []
-    begun = time.monotonic()
-    over = begun + TIME_SLICE_SECONDS
+    started = time.monotonic()
+    stop = started + TIME_SLICE_SECONDS
     done, why = False, ""
-    while time.monotonic() < over and waiting.empty():
+    while time.monotonic() < stop and waiting.empty():
         try:
             made = next(runs[number])
         except StopIteration:
@@ -120,56 +103,38 @@ def _turn(
             if number not in new:
                 continue
         new.discard(number)
-        _tell_points(number, points, begun, send)
-        points, begun = [], time.monotonic()
+        _send_points(number, points, started, send)
+        points, started = [], time.monotonic()
         if isinstance(made, Frame):
             send(run=number, frame=frame_text(made))
-    _tell_points(number, points, begun, send)
+    _send_points(number, points, started, send)
     if done:
         runs.pop(number, None)
         send(run=number, ended=True, why=why)
 
 
-def _tell_points(number: int, points: list[list[float]], begun: float, send: Any) -> None:
+def _send_points(number: int, points: list[list[float]], started: float, send: Callable[..., None]) -> None:
     if points:
-        send(run=number, points=points, pace=(time.monotonic() - begun) / len(points))
+        send(run=number, points=points, pace=(time.monotonic() - started) / len(points))
 
 
-def _read(commands: BinaryIO, waiting: queue.Queue[Any]) -> None:
-    """Commands as they come; the end of them ends the process, as when the server has gone."""
-    for line in commands:
-        waiting.put(json.loads(line))
-    waiting.put(None)
-
-
-def text_main(asked: BinaryIO = sys.stdin.buffer, said: BinaryIO = sys.stdout.buffer) -> None:
-    """Learn what the first line says, and tell each point and frame of it."""
-    with suppress(AttributeError, OSError):  # Windows has no nice
-        os.nice(10)  # visitors who type go first
+def text_main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout.buffer) -> None:
+    """Train on the text in the first line of the commands, and send every point and frame."""
+    _be_nice()
     torch.set_num_threads(1)
-
-    def send(**what: Any) -> None:
-        said.write(json.dumps(what, allow_nan=True).encode() + b"\n")
-        said.flush()
-
-    command = json.loads(asked.readline())
-    end_with(asked)
-    start = None if command.get("start") is None else state_from(command["start"])
+    send = partial(_send, news)
+    command = json.loads(commands.readline())
+    end_with(commands)
+    start = None
+    if (state := command.get("start")) is not None:
+        start = State(int(state["step"]), tensors_from(state["tensors"]))
     try:
-        of = Text(command["text"], command["unit"], command["seed"])
+        text = Text(command["text"], command["unit"], command["seed"])
         if start is None:
-            found = baselines(of)
-            send(
-                begun={
-                    "blind": found.blind,
-                    "counts": found.counts,
-                    "pairs": found.pairs,
-                    "prompt": of.prompt,
-                    "signs": of.n_tokens,
-                    "unit": of.unit,
-                }
-            )
-        for made in text_run(of, command["seconds"], command.get("steps", STEPS), start):
+            found = baselines(text)
+            begun = {"blind": found.blind, "counts": found.counts, "pairs": found.pairs}
+            send(begun={**begun, "prompt": text.prompt, "signs": text.n_tokens, "unit": text.unit})
+        for made in text_run(text, command["seconds"], command.get("steps", STEPS), start):
             if isinstance(made, TextPoint):
                 send(point=[made.step, made.loss, made.seconds])
             else:
@@ -180,15 +145,51 @@ def text_main(asked: BinaryIO = sys.stdin.buffer, said: BinaryIO = sys.stdout.bu
 
 
 def text_frame_text(frame: TextFrame) -> dict[str, Any]:
-    """A frame as JSON: its map as bytes, 255 for a weight of 1, and the state from which the run continues."""
+    """A frame as JSON: its map as bytes, with 255 for a weight of 1, and the state from which the run continues."""
     names = ("step", "seconds", "loss", "back", "repeat", "tokens", "sample")
     levels = (frame.pattern * 255).round().to(torch.uint8).contiguous()
     return {
         **{name: getattr(frame, name) for name in names},
         "shape": list(levels.shape),
         "map": base64.b64encode(levels.numpy().tobytes()).decode(),
-        "state": state_text(frame.weights),
+        "state": {"step": frame.weights.step, "tensors": tensors_text(frame.weights.tensors)},
     }
+
+
+def _be_nice() -> None:
+    """Lower the priority of this process: visitors who type go first."""
+    with suppress(AttributeError, OSError):  # Windows has no nice
+        os.nice(10)
+
+
+def _send(news: BinaryIO, **message: Any) -> None:
+    news.write(json.dumps(message, allow_nan=True).encode() + b"\n")
+    news.flush()
+
+
+def _read(commands: BinaryIO, waiting: queue.Queue[Any]) -> None:
+    """Thread that queues the commands. Their end, as when the server is gone, ends the process."""
+    for line in commands:
+        waiting.put(json.loads(line))
+    waiting.put(None)
+
+
+def end_with(server: BinaryIO) -> None:
+    """End this process when the server closes its end of the pipe, as it does when it dies."""
+
+    def wait() -> None:
+        server.read()
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def run_process(main: Callable[[], object]) -> None:
+    """Run a process until its work is done. A pipe that nobody reads any more is not an error."""
+    try:
+        main()
+    except BrokenPipeError:
+        os._exit(0)  # a normal exit would try to flush
 
 
 if __name__ == "__main__":

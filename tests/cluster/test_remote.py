@@ -339,7 +339,7 @@ def test_who_waits_for_long_hears_a_beat(
     monkeypatch: pytest.MonkeyPatch, serve: Callable[[Answers], str], here: LocalService
 ) -> None:
     """Without one, a machine that has gone without a word could not be told from one that works."""
-    monkeypatch.setattr(answering, "BEAT", 0.01)
+    monkeypatch.setattr(answering, "BEAT_SECONDS", 0.01)
 
     heard = threading.Event()
 

@@ -16,7 +16,7 @@ from core.errors import Refused
 from core.model.transformer import MLP
 from core.read.additions import additions, by_head, loudest, start
 from core.read.layer_walk import normed, walk
-from core.service import LayerWalk, LocalService, WalkNumber
+from core.service import LocalService, WalkFacts, WalkNumber
 from tests.core.serving import assert_plain
 from tests.core.test_layer_walk import IDS, LAYERS, animal
 
@@ -132,5 +132,5 @@ def test_guesses_of_a_service_are_core_s() -> None:
     found = ask(shared.guesses(key))
     assert_plain(found)
     assert (found[-1].string.strip("Ġ "), found[-1].probability) == ("door", pytest.approx(0.389, abs=5e-4))
-    begun: LayerWalk = ask(shared.walk(key, "decoder", 0, 3))
+    begun: WalkFacts = ask(shared.walk(key, "decoder", 0, 3))
     assert not begun.embed_normed and np.allclose(sum(begun.start.values()), begun.embed, atol=1e-6)

@@ -22,7 +22,7 @@ from core.read import head_roles as heads_of_a_run
 from core.read.findings import Finding, opened
 from core.service import HIDDEN, MapTransform, Service, TensorPlace, WalkNumber, word_groups
 from core.service import maps as compute
-from core.service.pictures import values_of
+from core.service.pictures import head_values
 from tests.core.conftest import make_loaded
 from tests.core.serving import CONFIGS, REQUEST, TEXT, ask, assert_plain, close, loader, run_of, service
 from tests.core.test_engine import WORDS
@@ -282,8 +282,8 @@ def test_masks_travel_once_with_their_reasons() -> None:
 
 def test_values_of_grouped_heads_are_those_that_they_share() -> None:
     record = core.trace(make_loaded(n_heads=4, **CONFIGS["grouped"]), ids=list(range(9))).attention[0]
-    assert close(values_of(record, "k", 3, 48).values, record.k[1])
-    assert close(values_of(record, "z", 3, 48).values, record.pattern(3)[0] @ record.v[1])
+    assert close(head_values(record, "k", 3, 48).values, record.k[1])
+    assert close(head_values(record, "z", 3, 48).values, record.pattern(3)[0] @ record.v[1])
 
 
 @pytest.mark.parametrize(

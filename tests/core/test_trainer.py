@@ -437,8 +437,8 @@ def test_a_paused_run_that_waits_for_its_turn_again_is_stopped_where_it_is_pause
 ) -> None:
     """Or its model would stay in the process for good."""
     told: list[dict[str, Any]] = []
-    send = trainer._tell
-    monkeypatch.setattr(trainer, "_tell", lambda command: (told.append(dict(command)), send(command))[1])
+    send = trainer._send
+    monkeypatch.setattr(trainer, "_send", lambda command: (told.append(dict(command)), send(command))[1])
 
     async def pause_and_leave_while_it_waits() -> None:
         async with aclosing(trainer.watch(LONG)) as coming:
@@ -478,6 +478,6 @@ def test_what_is_not_understood_ends_the_process_and_the_next_training_works(cap
     """Its runs would be waited for for ever, and their places with them."""
     trainer = Trainer((sys.executable, "-c", SAYS, key_of(SHORT)))
     assert ask(until(trainer, SHORT, "failed")).why == PROCESS_DIED
-    assert "was not understood" in caplog.text
+    assert "is invalid; ending the process" in caplog.text
     ask(until(trainer, Spec(seed=9, steps=3), "ended"))
     trainer.close()
