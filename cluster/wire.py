@@ -140,7 +140,8 @@ def _read(spelled: Any, blobs: memoryview) -> Any:
         at, length = of
         return bytes(_slice(blobs, at, length))
     if kind in ("array", "number"):
-        array = _read_array(*of, blobs)
+        name, shape, at = of
+        array = _read_array(name, shape, at, blobs)
         return array if kind == "array" else array[()]
     name, parts = of
     record = records()[name]

@@ -23,14 +23,10 @@ from ..read.additions import array
 from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison, answer_change, compare
 from ..read.conditional_loss import given, probabilities
-from ..read.swaps import Swap
 from ..run.classes import Classes
 from ..run.request import Progress, Request
 from ..run.trace import Predictions, Trace
 from ..sweep.ablations import HeadEffects
-from ..sweep.pairs import Pair
-from ..sweep.part import Part
-from ..sweep.sweeps import Asked
 from .engine import Engine
 from .event_loop import into_loop
 from .facts import Facts, TensorPlace, Values, facts_of
@@ -40,18 +36,7 @@ from .maps import HeadDone, LayerDone, RunDone
 from .masks import LocalMasks
 from .pictures import HEAD_TENSORS, RunsInProgress, first_values, head_values
 from .positions import LocalPositions
-from .sweep_rows import (
-    HeadNotes,
-    PairRows,
-    PartEstimates,
-    PartRows,
-    PartTests,
-    PatchRequest,
-    PathEdges,
-    PathRequest,
-    SweepPart,
-)
-from .sweeps import Sweeps
+from .sweeps import LocalSweeps
 from .training import LocalTraining
 from .walks import LocalWalks
 from .writing import LocalWriting
@@ -114,7 +99,7 @@ def _single_token(run: Trace, word: str) -> int | None:
     return ids[0] if len(ids) == 1 else None
 
 
-class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWalks, LocalWriting):
+class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalSweeps, LocalTraining, LocalWalks, LocalWriting):
     """Answers about runs and trainings of an engine in this process, in plain data. Thread-safe, for any number of event loops.
 
     A run is identified by its key, Request.key. Answers are about the first text of a run; a run that was dropped is run again.
@@ -130,7 +115,6 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
         super().__init__(engine, workers)
         self._in_progress = RunsInProgress(engine.usage)
         engine.on_progress = self._in_progress.watch
-        self._sweeps = Sweeps(partial(engine.schedule, background=True), self._run, engine.weight_versions)
 
     # runs
 
@@ -268,57 +252,6 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalTraining, LocalWa
     async def ablate_each(self, key: str, position: int | None = None, token: int | None = None) -> HeadEffects:
         """Effect of zero-ablating each head on a prediction, or on the text vector of an encoder."""
         return await self._rerun(key, lambda run: run.ablate_each(position, token))
-
-    def sweep(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
-        """Effect of each of many single edits: every head ablated, every edge blocked, or every head patched from another run.
-
-        Rows are sent as they are computed, in batches between the passes of all visitors. Finished sweeps are cached.
-        """
-        return self._sweeps.parts(key, asked)
-
-    async def part_estimates(self, key: str, asked: PatchRequest) -> PartEstimates:
-        """First-order estimate of how each component changes the logit difference, and what part_rows() will run.
-
-        Raises TextError for texts of unequal lengths, and TooLarge before anything runs.
-        """
-        return await self._sweeps.estimates(key, asked)
-
-    def part_rows(self, key: str, asked: PatchRequest, only: Part | None = None) -> AsyncGenerator[PartRows]:
-        """The next token with one head, MLP or residual stream position changed per row, the strongest estimates first.
-
-        With `only`, a single component, which does not wait for the others.
-        """
-        return self._sweeps.part_rows(key, asked, only)
-
-    async def part_tests(self, key: str, asked: PatchRequest, part: Part) -> PartTests:
-        """One head or MLP zero-ablated, mean-ablated and, if there is another run, patched; and whether these tests agree."""
-        return await self._sweeps.tests(key, asked, part)
-
-    def path_edges(self, key: str, asked: PatchRequest, paths: PathRequest) -> AsyncGenerator[PathEdges]:
-        """Path patching: effect of one head through one input of a later head, everything else frozen. One run for each path.
-
-        Raises TextError for texts of unequal lengths, and TooLarge before anything runs.
-        """
-        return self._sweeps.path_edges(key, asked, paths)
-
-    async def head_notes(self, key: str, asked: PatchRequest) -> HeadNotes:
-        """The token that each head attends to where it acts, and how much its output promotes or suppresses the two answers."""
-        return await self._sweeps.notes(key, asked)
-
-    def pair_rows(self, key: str, pairs: tuple[Pair, ...]) -> AsyncGenerator[PairRows]:
-        """Every head and MLP patched from the other text of each pair, one pair after the other, in the unedited model of this run.
-
-        Raises TextError with the line of the first pair that cannot run, before any runs, and TooLarge before a pair that does
-        not fit.
-        """
-        return self._sweeps.pair_rows(key, pairs)
-
-    async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:
-        """The n single-word replacements that change the answer most, each verified by a run.
-
-        Raises TextError for a model that is not a decoder that writes.
-        """
-        return await self._sweeps.swaps(key, n)
 
     async def answer_change(self, key: str, other: str, position: int | None = None, k: int = 6) -> AnswerChange:
         """How the answer of another run differs: its tokens or vectors, the loss, and the entropy of attention."""

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,8 +22,8 @@ from ..sweep.pairs import Pair
 from ..sweep.part import Part
 from ..sweep.paths import PathEdge
 from ..sweep.sweeps import Asked, PatchHeads, SilenceHeads, Sweeping, begin_edges, begin_heads, begin_patches
-from .engine import OWN
-from .event_loop import AnswerCache, into_loop, wait_or_cancel
+from .engine import OWN, Engine
+from .event_loop import AnswerCache, into_loop
 from .queue import Slots, current_askers
 from .sweep_rows import (
     EstimatedParts,
@@ -47,7 +47,7 @@ from .sweep_rows import (
     pair_requests,
     tests_of,
 )
-from .worker import cores
+from .worker import Worker, cores
 
 T = TypeVar("T")
 Found = TypeVar("Found", SweepPart, PartRows, PathEdges, PairRows)
@@ -76,73 +76,79 @@ class RunningSweep:
     subscribers: list[Publish] = field(default_factory=list)
 
 
-class Sweeps:
-    """The sweeps of a process.
-
-    `schedule` calls a function in the queue of passes, `run_of` returns the trace of a key, and `versions` whatever else a cached
-    answer depends on. All methods raise Refused or one of its subclasses.
-    """
-
-    def __init__(
-        self,
-        schedule: Callable[[Callable[[], Any]], Future[Any]],
-        run_of: Callable[[str], Awaitable[Trace]],
-        versions: Callable[[Hashable], Hashable],
-    ) -> None:
-        self._schedule, self._run_of = schedule, run_of
-        self._kept = AnswerCache(CACHE_BYTES, sweep_bytes, versions)
+class LocalSweeps(Worker):
+    def __init__(self, engine: Engine, workers: int | None = None) -> None:
+        super().__init__(engine, workers)
+        self._sweep_cache = AnswerCache(CACHE_BYTES, sweep_bytes, engine.weight_versions)
         self._other_cores = ThreadPoolExecutor(cores(), thread_name_prefix="sweep")
-        self._lock = threading.Lock()
-        self._slots = Slots(MAX_WAITING, MANY, OWN)
-        self._running: dict[Hashable, RunningSweep] = {}
+        self._sweep_lock = threading.Lock()
+        self._sweep_slots = Slots(MAX_WAITING, MANY, OWN)
+        self._running_sweeps: dict[Hashable, RunningSweep] = {}
 
-    # questions
+    def sweep(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
+        """Effect of each of many single edits: every head ablated, every edge blocked, or every head patched from another run.
 
-    def parts(self, key: str, asked: Asked) -> AsyncGenerator[SweepPart]:
-        """Rows of a sweep as they are computed; all at once if they are cached."""
+        Rows are sent as they are computed, in batches between the passes of all visitors. Finished sweeps are cached.
+        """
         return self._follow((key, asked), lambda publish: self._run_sweep(key, asked, publish))
 
-    async def estimates(self, key: str, request: PatchRequest) -> PartEstimates:
-        """Everything about the components that is known before they run."""
-        return (await self._estimated(key, request)).estimates
+    async def part_estimates(self, key: str, asked: PatchRequest) -> PartEstimates:
+        """First-order estimate of how each component changes the logit difference, and what part_rows() will run.
 
-    def part_rows(self, key: str, request: PatchRequest, only: Part | None) -> AsyncGenerator[PartRows]:
-        """Rows of components, streamed as by parts()."""
-        name = (key, request.other, request, only)
-        return self._follow(name, lambda publish: self._run_parts(key, request, only, publish))
+        Raises TextError for texts of unequal lengths, and TooLarge before anything runs.
+        """
+        return (await self._estimated(key, asked)).estimates
 
-    def path_edges(self, key: str, request: PatchRequest, paths: PathRequest) -> AsyncGenerator[PathEdges]:
-        """Paths between heads, streamed as by parts()."""
-        name = (key, request.other, request, paths)
-        return self._follow(name, lambda publish: self._run_paths(key, request, paths, publish))
+    def part_rows(self, key: str, asked: PatchRequest, only: Part | None = None) -> AsyncGenerator[PartRows]:
+        """The next token with one head, MLP or residual stream position changed per row, the strongest estimates first.
+
+        With `only`, a single component, which does not wait for the others.
+        """
+        name = (key, asked.other, asked, only)
+        return self._follow(name, lambda publish: self._run_parts(key, asked, only, publish))
+
+    async def part_tests(self, key: str, asked: PatchRequest, part: Part) -> PartTests:
+        """One head or MLP zero-ablated, mean-ablated and, if there is another run, patched; and whether these tests agree."""
+        name = (key, asked.other, asked, part, "tests")
+        return await self._sweep_once(name, key, asked, lambda run, other: tests_of(run, other, asked, part))
+
+    def path_edges(self, key: str, asked: PatchRequest, paths: PathRequest) -> AsyncGenerator[PathEdges]:
+        """Path patching: effect of one head through one input of a later head, everything else frozen. One run for each path.
+
+        Raises TextError for texts of unequal lengths, and TooLarge before anything runs.
+        """
+        name = (key, asked.other, asked, paths)
+        return self._follow(name, lambda publish: self._run_paths(key, asked, paths, publish))
+
+    async def head_notes(self, key: str, asked: PatchRequest) -> HeadNotes:
+        """The token that each head attends to where it acts, and how much its output promotes or suppresses the two answers."""
+        estimates = await self.part_estimates(key, asked)
+        name = (key, asked.other, asked, "notes")
+        return await self._sweep_once(name, key, asked, lambda run, _: notes_of(run, estimates))
 
     def pair_rows(self, key: str, pairs: tuple[Pair, ...]) -> AsyncGenerator[PairRows]:
-        """Pairs of sentences, each as soon as all its components have run."""
+        """Every head and MLP patched from the other text of each pair, one pair after the other, in the unedited model of this run.
+
+        Raises TextError with the line of the first pair that cannot run, before any runs, and TooLarge before a pair that does
+        not fit.
+        """
         return self._follow((key, pairs), lambda publish: self._run_pairs(key, pairs, publish))
 
-    async def tests(self, key: str, request: PatchRequest, part: Part) -> PartTests:
-        """Three tests of a component."""
-        name = (key, request.other, request, part, "tests")
-        return await self._compute_once(name, key, request, lambda run, other: tests_of(run, other, request, part))
+    async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:
+        """The n single-word replacements that change the answer most, each verified by a run.
 
-    async def notes(self, key: str, request: PatchRequest) -> HeadNotes:
-        """The tokens that heads attend to where they act, and the answers that they promote."""
-        estimates = await self.estimates(key, request)
-        name = (key, request.other, request, "notes")
-        return await self._compute_once(name, key, request, lambda run, _: notes_of(run, estimates))
-
-    async def swaps(self, key: str, n: int) -> tuple[Swap, ...]:
-        """Words whose replacement changes the answer most."""
+        Raises TextError for a model that is not a decoder that writes.
+        """
 
         async def make() -> tuple[Swap, ...]:
-            run = await self._run_of(key)
-            with self._slot():
-                trying, found = await self._pass(partial(swaps, run, n)), ()
-                while (now := await self._pass(partial(next, trying, None))) is not None:
+            run = await self._run(key)
+            with self._sweep_slot():
+                trying, found = await self._sweep_pass(partial(swaps, run, n)), ()
+                while (now := await self._sweep_pass(partial(next, trying, None))) is not None:
                     found = now.found
                 return found
 
-        return await self._kept.get((key, "swaps", n), make)
+        return await self._sweep_cache.get((key, "swaps", n), make)
 
     # how they run
 
@@ -150,18 +156,18 @@ class Sweeps:
         """Subscribe to a sweep, which is started if it is neither cached nor running. make(publish) returns the whole of it."""
         queue: asyncio.Queue[Found | None] = asyncio.Queue()
         subscriber = into_loop(queue.put_nowait)
-        with self._lock:
-            running = self._running.setdefault(name, RunningSweep())
+        with self._sweep_lock:
+            running = self._running_sweeps.setdefault(name, RunningSweep())
             running.subscribers.append(subscriber)
             for part in running.parts:  # started by another caller
                 queue.put_nowait(part)
 
         async def start() -> Found:
-            with self._lock:
+            with self._sweep_lock:
                 running.parts.clear()  # of a caller that started it and has left
             return await make(partial(self._publish, running))
 
-        making = asyncio.ensure_future(self._kept.get(name, start))
+        making = asyncio.ensure_future(self._sweep_cache.get(name, start))
         making.add_done_callback(lambda _: queue.put_nowait(None))
         first = 0
         try:
@@ -174,42 +180,42 @@ class Sweeps:
                 yield whole.rest(first)
         finally:
             making.cancel()
-            with self._lock:
+            with self._sweep_lock:
                 running.subscribers.remove(subscriber)
                 if not running.subscribers:
-                    del self._running[name]
+                    del self._running_sweeps[name]
 
     def _publish(self, running: RunningSweep, part: SweepPart | PartRows | PathEdges | PairRows) -> None:
-        with self._lock:
+        with self._sweep_lock:
             running.parts.append(part)
             subscribers = [*running.subscribers]
         for subscriber in subscribers:
             subscriber(part)
 
     async def _run_sweep(self, key: str, asked: Asked, publish: Publish) -> SweepPart:
-        run = await self._run_of(key)
-        other = await self._run_of(asked.other) if isinstance(asked, PatchHeads) else None
-        with self._slot():
-            sweeping, fits = await self._pass(partial(timed, partial(start_sweep, run, other, asked)))
+        run = await self._run(key)
+        other = await self._run(asked.other) if isinstance(asked, PatchHeads) else None
+        with self._sweep_slot():
+            sweeping, fits = await self._sweep_pass(partial(timed, partial(start_sweep, run, other, asked)))
             n, most = sweeping.rows.n, sweeping.rows.most()
             done: list[RowAnswers] = []
             at, size = 0, max(1, int(FIRST_ROWS_PER_SLICE * fits))
             while at < n:
                 stop = min(n, at + min(size, most))
-                answers, fits = await self._pass(partial(self._rows, sweeping.rows, at, stop))
+                answers, fits = await self._sweep_pass(partial(self._sweep_rows, sweeping.rows, at, stop))
                 publish(SweepPart(at, n, sweeping.part(answers, at)))
                 size = next_batch_size(size, stop - at, fits)
                 done.append(answers)
                 at = stop
             return SweepPart(0, n, sweeping.part(together(done), 0))
 
-    def _rows(self, rows: Rows, start: int, stop: int) -> tuple[RowAnswers, float]:
+    def _sweep_rows(self, rows: Rows, start: int, stop: int) -> tuple[RowAnswers, float]:
         """The answers of these rows, and how many times they would fit into a time slice. Call it in the queue of passes.
 
         If no other sweep runs, it also uses the cores that torch leaves free, which halves its time; otherwise they are left to the
         server.
         """
-        is_alone = self._slots.taken == 1 and rows.forward.loaded.device.type == "cpu"
+        is_alone = self._sweep_slots.taken == 1 and rows.forward.loaded.device.type == "cpu"
         most = min(cores() // torch.get_num_threads(), (stop - start) // MIN_ROWS) if is_alone else 1
         shares = rows.shares(start, stop, max(1, most))
         others = [self._other_cores.submit(timed, partial(rows.run, *share)) for share in shares[1:]]
@@ -222,72 +228,72 @@ class Sweeps:
 
     async def _estimated(self, key: str, request: PatchRequest) -> EstimatedParts:
         name = (key, request.other, request)
-        return await self._compute_once(name, key, request, lambda run, other: estimate_and_order(run, other, request))
+        return await self._sweep_once(name, key, request, lambda run, other: estimate_and_order(run, other, request))
 
     async def _run_parts(self, key: str, request: PatchRequest, only: Part | None, publish: Publish) -> PartRows:
         known = await self._estimated(key, request)
-        run, other = await self._runs(key, request)
+        run, other = await self._both_runs(key, request)
         groups = known.groups if only is None else ((only,),)
-        with self._slot():
-            runs = await self._pass(partial(begin_parts, run, other, request, known.estimates, groups))
+        with self._sweep_slot():
+            runs = await self._sweep_pass(partial(begin_parts, run, other, request, known.estimates, groups))
             return join_parts([rows async for rows in self._batches(runs, publish)])
 
     async def _batches(self, runs: PartRuns, publish: Publish) -> AsyncGenerator[PartRows]:
         """The rows of all components, one batch for each pass."""
         at, size = 0, FIRST_PARTS
         while batch := runs.batch(at, size):
-            rows, fits = await self._pass(partial(timed, partial(runs.run, batch, at)))
+            rows, fits = await self._sweep_pass(partial(timed, partial(runs.run, batch, at)))
             publish(rows)
-            seconds = PARTS_SECONDS_ALONE if self._slots.taken == 1 else PARTS_SECONDS
+            seconds = PARTS_SECONDS_ALONE if self._sweep_slots.taken == 1 else PARTS_SECONDS
             size = max(MIN_ROWS, next_batch_size(size, rows.n, fits * seconds / TIME_SLICE_SECONDS))
             at += rows.n
             yield rows
 
     async def _run_pairs(self, key: str, pairs: tuple[Pair, ...], publish: Publish) -> PairRows:
-        run = await self._run_of(key)
-        with self._slot():
-            requests = await self._pass(partial(pair_requests, run, pairs))
+        run = await self._run(key)
+        with self._sweep_slot():
+            requests = await self._sweep_pass(partial(pair_requests, run, pairs))
             done: list[PairRows] = []
             for at, pair in enumerate(requests):
-                runs = await self._pass(partial(begin_pair, run, pair, at))
+                runs = await self._sweep_pass(partial(begin_pair, run, pair, at))
                 rows = [rows async for rows in self._batches(runs.runs, lambda rows: None)]
                 done.append(PairRows(at, len(requests), (runs.changes(rows),)))
                 publish(done[-1])
             return join_pairs(done)
 
     async def _run_paths(self, key: str, request: PatchRequest, paths: PathRequest, publish: Publish) -> PathEdges:
-        run, other = await self._runs(key, request)
+        run, other = await self._both_runs(key, request)
         if other is None:
             raise Refused("Paths carry what is different in another sentence. Give one.")
-        with self._slot():
-            runs = await self._pass(partial(begin_path_runs, run, other, request, paths))
+        with self._sweep_slot():
+            runs = await self._sweep_pass(partial(begin_path_runs, run, other, request, paths))
             done: list[PathEdge] = []
-            while (batch := await self._pass(partial(next, runs.batches, None))) is not None:
+            while (batch := await self._sweep_pass(partial(next, runs.batches, None))) is not None:
                 if batch:
                     publish(PathEdges(len(done), runs.of, batch))
                 done += batch
             return PathEdges(0, runs.of, tuple(done))
 
-    async def _compute_once(
+    async def _sweep_once(
         self, name: Hashable, key: str, request: PatchRequest, make: Callable[[Trace, Trace | None], T]
     ) -> T:
         """make(run, other run) in the queue of passes, cached under `name`."""
 
         async def compute() -> T:
-            run, other = await self._runs(key, request)
-            with self._slot():
-                return await self._pass(partial(make, run, other))
+            run, other = await self._both_runs(key, request)
+            with self._sweep_slot():
+                return await self._sweep_pass(partial(make, run, other))
 
-        return await self._kept.get(name, compute)
+        return await self._sweep_cache.get(name, compute)
 
-    async def _runs(self, key: str, request: PatchRequest) -> tuple[Trace, Trace | None]:
-        run = await self._run_of(key)
-        return run, None if request.other is None else await self._run_of(request.other)
+    async def _both_runs(self, key: str, request: PatchRequest) -> tuple[Trace, Trace | None]:
+        run = await self._run(key)
+        return run, None if request.other is None else await self._run(request.other)
 
     @contextmanager
-    def _slot(self) -> Iterator[None]:
+    def _sweep_slot(self) -> Iterator[None]:
         """Hold one of the slots of sweeps. Raises Busy, and Refused for positions outside the run."""
-        release_slot = self._slots.acquire(current_askers())
+        release_slot = self._sweep_slots.acquire(current_askers())
         try:
             yield
         except IndexError as error:
@@ -295,8 +301,8 @@ class Sweeps:
         finally:
             release_slot()
 
-    async def _pass(self, make: Callable[[], T]) -> T:
-        return await wait_or_cancel(self._schedule(make))
+    async def _sweep_pass(self, make: Callable[[], T]) -> T:
+        return await self._pass(make, background=True)
 
 
 def start_sweep(run: Trace, other: Trace | None, asked: Asked) -> Sweeping:

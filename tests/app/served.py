@@ -29,7 +29,7 @@ def serve(run: Trace) -> tuple[LocalService, Facts]:
     request = core.Request("given", (f"run {next(_numbers)}",))
     with engine._lock:
         engine._remember(request)
-        engine._keep(request.key, run, 0)
+        engine._store_trace(request.key, run, 0)
     service = LocalService(engine)
     return service, ask(service.facts(request.key))
 

@@ -74,8 +74,8 @@ def test_a_set_that_is_left_ends(service: LocalService) -> None:
         await anext(going)
         await going.aclose()
         for _ in range(100):
-            if not service._sweeps._slots.taken:
-                return len(service._sweeps._running)
+            if not service._sweep_slots.taken:
+                return len(service._running_sweeps)
             await asyncio.sleep(0.02)
         raise AssertionError("it has not ended")
 

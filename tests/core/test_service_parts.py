@@ -32,7 +32,7 @@ class Served:
             request = core.Request("given", (name,))
             with engine._lock:
                 engine._remember(request)
-                engine._keep(request.key, self.runs[name], 0)
+                engine._store_trace(request.key, self.runs[name], 0)
             self.keys[name] = request.key
 
     def rows(self, asked: PatchRequest, only: Part | None = None) -> list[PartRows]:
@@ -74,7 +74,7 @@ def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any,
     np.testing.assert_allclose(known.there, torch.log_softmax(logits, -1)[0, list(known.watched)], atol=1e-5)
     # all of it at once where it is known
     (again,) = served.rows(asked)
-    assert again.parts == tuple(parts) and served.service._sweeps._slots.taken == 0
+    assert again.parts == tuple(parts) and served.service._sweep_slots.taken == 0
 
 
 def test_one_part_waits_for_none_of_the_others(served: Served, monkeypatch: Any) -> None:
@@ -106,10 +106,10 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
     ):
         with pytest.raises(Refused):
             served.rows(asked, only)
-    monkeypatch.setattr(served.service._sweeps._slots, "most", 0)
+    monkeypatch.setattr(served.service._sweep_slots, "most", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
         served.rows(PatchRequest(other, "mean"))
-    assert served.service._sweeps._running == {}
+    assert served.service._running_sweeps == {}
 
 
 def test_whoever_leaves_ends_the_runs(served: Served, monkeypatch: Any) -> None:
@@ -125,7 +125,7 @@ def test_whoever_leaves_ends_the_runs(served: Served, monkeypatch: Any) -> None:
         return found
 
     assert served.calls.result(first()).n == 1
-    assert served.service._sweeps._running == {}
+    assert served.service._running_sweeps == {}
     assert sum(rows.n for rows in served.rows(asked)) == served.rows(asked)[0].of
 
 

@@ -46,7 +46,7 @@ def test_paths_come_a_batch_at_a_time(served: Served, into: tuple[int, int] | No
     assert [edge for one in found for edge in one.edges] == alone and found[0].of == len(alone)
     assert max(abs(edge.change) for edge in alone) > 1e-3
     (again,) = edges(served, PatchRequest(served.keys["b"]), PathRequest(HEADS, into))
-    assert list(again.edges) == alone and served.service._sweeps._slots.taken == 0
+    assert list(again.edges) == alone and served.service._sweep_slots.taken == 0
 
 
 def test_whoever_leaves_ends_the_paths(served: Served, monkeypatch: Any) -> None:
@@ -70,7 +70,7 @@ def test_whoever_leaves_ends_the_paths(served: Served, monkeypatch: Any) -> None
 
     found = served.calls.result(first())
     assert found.n < found.of and sum(ran) < found.of
-    assert served.service._sweeps._running == {} and served.service._sweeps._slots.taken == 0
+    assert served.service._running_sweeps == {} and served.service._sweep_slots.taken == 0
 
 
 def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> None:
@@ -150,7 +150,7 @@ def test_the_paths_and_tests_of_smollm2() -> None:
         request = core.Request("given", (name,))
         with served.service.engine._lock:
             served.service.engine._remember(request)
-            served.service.engine._keep(request.key, run, 0)
+            served.service.engine._store_trace(request.key, run, 0)
         served.keys[name] = request.key
     asked = PatchRequest(served.keys["b"])
     ask = served.calls.result

@@ -259,7 +259,7 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     request = core.Request("given", ("x",))
     with engine._lock:
         engine._remember(request)
-        engine._keep(request.key, run, 0)
+        engine._store_trace(request.key, run, 0)
     parts = collected(service, calls, request.key, SilenceHeads())
     assert [part.first for part in parts] == list(range(8)) and {part.of for part in parts} == {8}
     whole = core.sweep_heads(run)
@@ -273,7 +273,7 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     for asked in (SilenceHeads(position=99), CutLooks(head=9), SilenceHeads(token=10**6)):
         with pytest.raises(Refused):
             collected(service, calls, request.key, asked)
-    monkeypatch.setattr(service._sweeps._slots, "most", 0)
+    monkeypatch.setattr(service._sweep_slots, "most", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
         collected(service, calls, request.key, SilenceHeads("mean"))
 
@@ -287,7 +287,7 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
     run = core.trace(tiny(n_decoder_layers=3), ids=IDS)
     with engine._lock:
         engine._remember(request)
-        engine._keep(request.key, run, 0)
+        engine._store_trace(request.key, run, 0)
     batches: list[tuple[int, int, str]] = []
     whole = ablations.Rows.run
 
@@ -303,7 +303,7 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
     plain = core.sweep_heads(run)
     assert part.sweep.after.probability is not None and plain.after.probability is not None
     np.testing.assert_allclose(part.sweep.after.probability, plain.after.probability, atol=1e-5)
-    service._sweeps._slots.taken = 1  # somebody else sweeps: one core is left to the server
+    service._sweep_slots.taken = 1  # somebody else sweeps: one core is left to the server
     batches.clear()
     collected(service, calls, request.key, SilenceHeads("mean"))
     assert [batch[:2] for batch in batches] == [(0, 12)]
@@ -318,7 +318,7 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
     request = core.Request("given", ("x",))
     with engine._lock:
         engine._remember(request)
-        engine._keep(request.key, core.trace(loaded, ids=IDS), 0)
+        engine._store_trace(request.key, core.trace(loaded, ids=IDS), 0)
     batches: list[int] = []
     whole = ablations.Rows.run
 
@@ -343,7 +343,7 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
         service, calls, request.key, SilenceHeads("mean")
     )  # comes after what was left, in the one queue of turns
     assert again[-1].of == 8 and len(batches) <= reached + 1 + 8, "the rows that nobody waited for were never run"
-    assert service._sweeps._slots.taken == 0
+    assert service._sweep_slots.taken == 0
 
     async def join_one_that_leaves() -> tuple[list[int], list[int]]:
         """The first rows of the parts of somebody who begins a sweep and leaves, and of somebody who joined him."""
@@ -358,7 +358,7 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
 
     mine, theirs = calls.result(join_one_that_leaves())
     assert mine == [0, 1] and theirs == [*range(8)], "each row once, from the first on"
-    assert service._sweeps._running == {}
+    assert service._running_sweeps == {}
 
 
 @pytest.mark.parametrize("kind", KINDS)

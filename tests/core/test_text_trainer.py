@@ -212,7 +212,7 @@ def test_a_process_that_dies_is_told(trainer: TextTrainer) -> None:
 def test_a_text_stays_while_its_page_is_open_and_is_let_go_by_itself(
     trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_trainer, "LOOK", 0.02)
+    monkeypatch.setattr(text_trainer, "SWEEP_SECONDS", 0.02)
     trainer.command = (sys.executable, "-c", "raise SystemExit(1)")
     now = [0.0]
     trainer.clock = lambda: now[0]
