@@ -255,9 +255,12 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalSweeps, LocalTrai
 
     async def answer_change(self, key: str, other: str, position: int | None = None, k: int = 6) -> AnswerChange:
         """How the answer of another run differs: its tokens or vectors, the loss, and the entropy of attention."""
-        first = await self._run(key)
-        name = ("answer", key, other, position, k)
-        return await self._rerun_once(name, other, lambda run: answer_change(first, run, position, k), background=True)
+
+        async def make() -> AnswerChange:
+            first = await self._run(key)
+            return await self._rerun(other, lambda run: answer_change(first, run, position, k), background=True)
+
+        return await self._kept.get(("answer", key, other, position, k), make)
 
     async def compare(self, key: str, other: str, k: int = 10) -> Comparison:
         """Differences between two runs."""
