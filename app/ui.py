@@ -6,7 +6,7 @@ from app.kit import progress, stage
 from app.session import answer, chosen, language, notices
 from app.shell import all_models, already_here, bar, registry, style, words
 from app.streamlit_edge import collection
-from core.service.turns import Askers, asked_from_now_on
+from core.service.queue import Askers, asked_from_now_on
 
 collection.ran()
 asked_from_now_on(Askers(answer.accounts()))

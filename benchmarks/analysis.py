@@ -17,7 +17,7 @@ import torch
 import core
 from benchmarks.capture import Cost, cost_of, machine
 from core.checkpoints import Loaded
-from core.service.maps.heads import whole_of
+from core.service.pictures import whole_of
 from core.service.worker import run_sites
 
 SENTENCES = (

@@ -122,7 +122,7 @@ def memory_of(port: str) -> dict[str, float]:
             text = status.read_text(encoding="utf-8")
         except OSError:
             continue  # it has just ended
-        name = "server" if port in command else "training" if "core.service.training.process" in command else ""
+        name = "server" if port in command else "training" if "core.service.training_process" in command else ""
         if name:
             found[status.parent.name] = name, text
     server = next(number for number, (name, _) in found.items() if name == "server")

@@ -32,8 +32,8 @@ from benchmarks import gallery, racing, rooms
 from benchmarks.capture import cost_of, machine
 from benchmarks.head_view import PATIENCE, print_bertviz
 from core.read.findings import opening_look
-from core.service.maps.heads import whole_of
-from core.service.worker import run_sites
+from core.service.facts import run_sites
+from core.service.pictures import whole_of
 from scripts import browser as browsers
 from tests.app.browsing import browsing, serving
 

@@ -1,1 +1,1 @@
-"""The Service on other machines: its calls as bytes, who answers them there, who asks here, and the one that Ray Serve runs."""
+"""The Service on other machines: its wire format, its HTTP server and client, and its deployment on Ray Serve."""

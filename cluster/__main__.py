@@ -1,4 +1,4 @@
-"""Start the models' side on a Ray cluster, or on this machine where there is none: `python -m cluster --replicas 1-4 --gpus 0.25`."""
+"""Start the models on a Ray cluster, or on this machine if there is none: `python -m cluster --replicas 1-4 --gpus 0.25`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ MISSING = "headlight: Ray is not installed here. Install it with: sh scripts/ins
 
 
 def main() -> int:
-    """Serve until SIGTERM or Ctrl-C; 2 with a sentence where something is missing."""
+    """Serve until SIGTERM or Ctrl-C. Returns 2 with a message if something is missing."""
     parser = argparse.ArgumentParser(prog="python -m cluster", description=__doc__)
     parser.add_argument(
-        "--replicas", default="1", help="how many: 2, or 1-4 for as many as there is work for (default: 1)"
+        "--replicas", default="1", help="number, such as 2, or a range that follows the load, such as 1-4 (default: 1)"
     )
     parser.add_argument("--cpus", default="1", help="processor cores of each (default: 1)")
-    parser.add_argument("--gpus", default="0", help="of a GPU for each, such as 0.25 (default: 0)")
+    parser.add_argument("--gpus", default="0", help="GPUs of each, such as 0.25 (default: 0)")
     parser.add_argument(
         "--model",
-        help='what a new one loads at once; "" for none (default: what the application opens with, which HEADLIGHT_DEFAULT names)',
+        help='the model that a new replica loads; "" for none (default: the default model of the application, HEADLIGHT_DEFAULT)',
     )
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="where front ends ask: an address of the cluster's head (default: 127.0.0.1)",
+        help="address of the cluster's head that front ends connect to (default: 127.0.0.1)",
     )
     parser.add_argument("--port", type=int, default=8000, help="(default: 8000)")
     parser.add_argument(
@@ -55,7 +55,7 @@ def main() -> int:
         ray.init(address=options.ray, log_to_driver=False)
     else:
         ray.init(address="local", include_dashboard=False, log_to_driver=False, object_store_memory=STORE)
-    # On the head alone: on every machine, each would try to listen at the address that only one of them has.
+    # Only on the head: on every machine, each would try to listen at an address that only one of them has.
     serve.start(proxy_location="HeadOnly", http_options={"host": options.host, "port": options.port})
     serve.run(app, name="headlight", route_prefix="/")
     print(

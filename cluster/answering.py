@@ -1,8 +1,7 @@
-"""Answering: the Service of one process behind HTTP, for front ends on other machines. It knows no Ray: any ASGI server runs it.
+"""HTTP server of the Service of one process, for front ends on other machines. It is independent of Ray: any ASGI server runs it.
 
-POST /NAME with the packed arguments of Service.NAME answers with frames (wire.py); a refusal is an answer too. With the arguments
-come the requests whose keys they name, where the front end has reason to think that they are not known here. While nothing is
-found yet a beat says that somebody is there.
+POST /NAME with the packed arguments of Service.NAME is answered with frames (wire.py); a refusal is an answer too. The arguments are
+sent with the requests of the keys that they contain if this machine may not know them. A beat is sent while there is no answer yet.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -21,32 +20,32 @@ from cluster import token, wire
 from core.errors import Refused
 from core.run.request import Request
 from core.service import LocalService
-from core.service.turns import Askers, asked_from_now_on
+from core.service.queue import Askers, asked_from_now_on
 
-LARGEST = 64 << 20  # bytes of a question: a painted mask of thousands of tokens is a few
-BEAT = 5.0  # seconds
+MAX_BODY_BYTES = 64 << 20  # a painted mask of thousands of tokens has a few MiB
+BEAT_SECONDS = 5.0
 
 log = logging.getLogger("headlight")
 
 
-async def answer(service: LocalService, asked: HttpRequest, secret: str = "") -> Response:
-    """Answer one call of the service. 401, 404 and 400 are for callers that are no front end of ours."""
-    name = asked.url.path.rpartition("/")[2]
+async def answer(service: LocalService, request: HttpRequest, secret: str = "") -> Response:
+    """Answer one call of the service. 400, 401 and 404 are for callers that are not a front end."""
+    name = request.url.path.rpartition("/")[2]
     if name == "healthz":
         return PlainTextResponse("ok")
-    if not token.is_right(asked.headers.get(token.HEADER, ""), secret):
+    if not token.is_right(request.headers.get(token.HEADER, ""), secret):
         return PlainTextResponse(f"The token is wrong, or missing ({token.SETTING}).", token.DENIED)
-    if asked.method != "POST" or name not in wire.CALLS:
+    if request.method != "POST" or name not in wire.CALLS:
         return PlainTextResponse("This is where models run; there is no page here.", 404)
     body = bytearray()
-    async for part in asked.stream():
+    async for part in request.stream():
         body += part
-        if len(body) > LARGEST:
-            return PlainTextResponse(f"A question has at most {LARGEST:,} bytes.", 413)
+        if len(body) > MAX_BODY_BYTES:
+            return PlainTextResponse(f"A question has at most {MAX_BODY_BYTES:,} bytes.", 413)
     try:
         arguments, requests = wire.unpacked(bytes(body))
         wire.CALLS[name].bind(None, **arguments)
-        askers = Askers(*map(tuple, json.loads(asked.headers.get(wire.ASKERS, "[[]]"))))
+        askers = Askers(*map(tuple, json.loads(request.headers.get(wire.ASKERS, "[[]]"))))
     except (TypeError, ValueError) as error:
         return PlainTextResponse(str(error), 400)
     asked_from_now_on(askers)
@@ -66,9 +65,7 @@ async def _frames(
                     yield wire.frame(wire.VALUE, wire.packed(value))
             yield wire.frame(wire.END)
         else:
-            # An edited run is begun where its key belongs, which may be another machine.
-            call: Callable[..., Awaitable[Any]] = getattr(service, "edited_request" if name == "edited" else name)
-            yield wire.frame(wire.VALUE, wire.packed(await call(**arguments)))
+            yield wire.frame(wire.VALUE, wire.packed(await getattr(service, name)(**arguments)))
     except (Refused, IndexError) as error:
         yield wire.refusal(error)
     except Exception as error:
@@ -77,15 +74,15 @@ async def _frames(
 
 
 async def _beating(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """The same frames, with a beat whenever none has come for a while."""
+    """The same frames, with a beat whenever none has been sent for a while."""
     async with aclosing(frames):
         while True:
             coming = asyncio.ensure_future(anext(frames, None))
             try:
-                while not (await asyncio.wait({coming}, timeout=BEAT))[0]:
+                while not (await asyncio.wait({coming}, timeout=BEAT_SECONDS))[0]:
                     yield wire.frame(wire.BEAT)
             finally:
-                if not coming.done():  # nobody listens any more
+                if not coming.done():  # the connection was closed
                     coming.cancel()
                     await asyncio.wait({coming})
             found = coming.result()

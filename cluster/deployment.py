@@ -1,4 +1,4 @@
-"""The Service on Ray Serve: replicas with a model each or several, which may be lost and are replaced, as many as there is work for."""
+"""The Service on Ray Serve: replicas with one or more models. Lost ones are replaced, and their number follows the load."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from core.service import LocalService
 from core.service.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[1]
-# Where questions about one part of a model's runs go: to one replica, and to another only when that has gone. Never to a neighbour
-# because this one is busy, for the traces are here; so many may wait here, and Engine gives them turns.
+# Questions about one part of a model's runs go to one replica, which has the traces, and to another one only when it is lost, never
+# because it is busy. So many may wait at a replica, and Engine schedules them.
 ROUTER = RequestRouterConfig(
     request_router_class="ray.serve.experimental.consistent_hash_router.ConsistentHashRouter",
     request_router_kwargs={"num_fallback_replicas": 0},
 )
 MOST_QUESTIONS = 1000
-BUSY = 8  # questions and watchers of one replica beyond which another is started
-CHECKED = 5.0  # seconds between two looks at whether a replica is well
+BUSY = 8  # requests per replica at which another replica is started
+CHECK_SECONDS = 5.0  # between two health checks of a replica
 
 
 class Models:
     """A replica: the models and traces of one process."""
 
     def __init__(self, threads: int, warm: str | None) -> None:
-        torch.set_num_threads(threads)  # a share of a machine is only a promise to others until somebody keeps it
+        torch.set_num_threads(threads)  # Ray does not enforce num_cpus
         logs.begin()
         tracebacks.keep_texts_out()
         self.token = token.token()
-        engine = Engine(load_model=models.load, ended=metrics.run_ended, idle=idle.seconds())
+        engine = Engine(load_model=models.load, on_finished=metrics.run_ended, idle_seconds=idle.seconds())
         self.service = LocalService(engine)
         if warm:
             engine.load(warm)
@@ -51,7 +51,7 @@ class Models:
 def headlight(args: dict[str, Any]) -> serve.Application:
     """The application, for serve.run() and for `serve build` and KubeRay: `import_path: cluster.deployment:headlight`.
 
-    `args`: replicas "1-4" or "2"; cpus and gpus of each replica, which may be fractions; the model that a new one loads at once.
+    `args`: replicas "1-4" or "2"; cpus and gpus of each replica, which may be fractions; the model that a new replica loads.
     Raises Refused.
     """
     fewest, most = counts(str(args.get("replicas", "1")))
@@ -65,11 +65,11 @@ def headlight(args: dict[str, Any]) -> serve.Application:
                 "max_replicas": most,
                 "target_ongoing_requests": BUSY,
                 "upscale_delay_s": 3,
-                "downscale_delay_s": 600,  # what is stopped takes its traces along
+                "downscale_delay_s": 600,  # the traces of a stopped replica are lost
             }
         }
     )
-    token.token()  # a wrong one is reported here once, and not by each replica
+    token.token()  # raises here once for an invalid one, instead of in each replica
     threads = max(1, int(cpus))
     here = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(threads)}
     passed = {name: value for name, value in os.environ.items() if name.startswith("HEADLIGHT_")}
@@ -82,7 +82,7 @@ def headlight(args: dict[str, Any]) -> serve.Application:
         },
         max_ongoing_requests=MOST_QUESTIONS,
         request_router_config=ROUTER,
-        health_check_period_s=CHECKED,
+        health_check_period_s=CHECK_SECONDS,
         health_check_timeout_s=30,
         graceful_shutdown_timeout_s=20,
         **options,
@@ -90,9 +90,9 @@ def headlight(args: dict[str, Any]) -> serve.Application:
     return deployed.bind(threads, first_model(args.get("model")))
 
 
-def first_model(asked: object) -> str | None:
-    """The model that a new replica loads at once: what the application opens with where none is named, and none for ""."""
-    return models.DEFAULT if asked is None else str(asked) or None
+def first_model(model: object) -> str | None:
+    """The model that a new replica loads: the default model of the application, or none for ""."""
+    return models.DEFAULT if model is None else str(model) or None
 
 
 def counts(text: str) -> tuple[int, int]:
@@ -111,7 +111,7 @@ def counts(text: str) -> tuple[int, int]:
 
 
 def share(name: str, value: object) -> float:
-    """Of a machine: a number from 0. Raises Refused."""
+    """A number from 0 on. Raises Refused."""
     try:
         found = float(str(value))
     except ValueError:

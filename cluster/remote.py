@@ -1,9 +1,8 @@
-"""RemoteService: the Service of other machines, asked over HTTP.
+"""RemoteService: calls the Service of other machines over HTTP.
 
-A question goes with a name for the model and part of its runs (`x-session-id`), by which whoever shares them out keeps them on one
-machine: there are the traces. A machine may be lost at any moment, and its traces with it. Then the same is asked again with the
-requests that the question is about, which another machine runs once more; who waits sees a pause. Every number comes out of the
-same pass, so it is the same number.
+Each call has an id of the model and the part of its runs (`x-session-id`), by which the load balancer keeps them on one machine, which
+has the traces. A machine and its traces may be lost at any time. The call is then repeated with the requests that it is about, and
+another machine runs them again: the caller sees a pause, and the same numbers, because they come from the same pass.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from core.edits import Intervention
 from core.errors import Busy, Unknown
 from core.run.request import Request
 from core.secret import SETTING as SECRET
-from core.service import News, PairRows, PartRows, PathEdges, Service, SweepPart
-from core.service.turns import current_askers
+from core.service import PairRows, PartRows, PathEdges, Service, SweepPart, TrainingUpdate
+from core.service.queue import current_askers
 
 SESSION = "x-session-id"
-SPREAD = 16  # parts of a model's runs, each of which is on one machine
-PATIENCE = 60.0  # seconds for a machine that was lost to be replaced
-PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before asking again; the last one from then on
-REMEMBERED_BYTES = 64 << 20  # of requests, so that they can be asked again
+SPREAD = 16  # parts of a model's runs, each on one machine
+PATIENCE = 60.0  # seconds for a lost machine to be replaced
+PAUSES = (0.05, 0.2, 0.5, 1.0)  # seconds before each repetition; the last one for all further ones
+MAX_REMEMBERED_BYTES = 64 << 20  # total size of remembered requests, so that they can be repeated
 TIMEOUT = httpx2.Timeout(5.0, read=30.0, write=30.0, pool=None)  # there is a beat every five seconds
 KEY = re.compile("[0-9a-f]{64}")
 NOBODY = {
@@ -59,15 +58,15 @@ BROKEN = "a call failed on the machine that runs models; its log says why"
 
 
 class Lost(Exception):
-    """No answer, or half of one: of a machine that has gone, or has not come yet."""
+    """No answer, or an incomplete one: the machine is lost, or not started yet."""
 
 
 class Denied(Lost):
-    """The machine requires another token, which no repetition changes."""
+    """The machine requires another token, so repeating the call is of no use."""
 
 
 def service(address: str, spread: int = SPREAD, patience: float = PATIENCE) -> Service:
-    """The Service at http://host:port. Raises ValueError for what is no such address, and for a token that cannot be one."""
+    """The Service at http://host:port. Raises ValueError for an invalid address or token."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(
@@ -77,7 +76,7 @@ def service(address: str, spread: int = SPREAD, patience: float = PATIENCE) -> S
 
 
 class RemoteService:
-    """Every method of Service, asked elsewhere. Any number of threads and event loops may ask."""
+    """Every method of Service, called on another machine. Thread-safe, for any number of event loops."""
 
     def __init__(self, address: str, spread: int = SPREAD, patience: float = PATIENCE, secret: str = "") -> None:
         self.address, self.spread, self.patience = address, spread, patience
@@ -100,12 +99,13 @@ class RemoteService:
         return key
 
     async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
-        return await self.submit(await self._call("edited", key, tuple(interventions)))
+        # The edited run starts on the machine that its key belongs to, which may be another one.
+        return await self.submit(await self._call("edited_request", key, tuple(interventions)))
 
-    async def let_go(self, key: str) -> None:
-        """Said once: a machine that is lost, or has forgotten the run, keeps it no longer anyway."""
+    async def release(self, key: str) -> None:
+        """Not repeated: a machine that is lost, or has dropped the run, does not keep it anyway."""
         with suppress(Lost, Unknown):
-            await self._once("let_go", {"key": key}, ())
+            await self._once("release", {"key": key}, ())
 
     async def follow(self, key: str) -> AsyncGenerator[Any]:
         with self._lock:
@@ -119,7 +119,7 @@ class RemoteService:
                 self._waiting -= 1
 
     async def status(self) -> dict[str, Any]:
-        """Of one of the machines, with the runs that this process waits for; of none where none answers at once."""
+        """Status of one of the machines, with the number of runs that this process waits for; NOBODY if none answers at once."""
         try:
             found = await self._once("status", {}, ())
         except Lost:
@@ -133,7 +133,7 @@ class RemoteService:
         if client is not None:
             await client.aclose()
 
-    # asking
+    # calls
 
     async def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         arguments = named(name, args, kwargs)
@@ -174,7 +174,7 @@ class RemoteService:
     async def _answers(
         self, name: str, arguments: Mapping[str, Any], requests: Sequence[Request]
     ) -> AsyncGenerator[Any]:
-        """The values of a stream until it has ended. Raises Lost where it breaks off."""
+        """The values of a stream until it ends. Raises Lost if it breaks off."""
         frames = Frames()
         try:
             async with self._client().stream(**self._question(name, arguments, requests)) as came:
@@ -202,7 +202,7 @@ class RemoteService:
         return found if name not in wire.STREAMS else {"method": "POST", **found}
 
     def _client(self) -> httpx2.AsyncClient:
-        """Of this event loop: connections belong to one."""
+        """The client of this event loop: connections belong to one."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if loop not in self._clients:
@@ -211,7 +211,7 @@ class RemoteService:
             return self._clients[loop]
 
     def _session(self, arguments: Mapping[str, Any]) -> str:
-        """What questions have in common that one machine should answer: a hash, since a key is one of somebody's text."""
+        """Equal for calls that one machine should answer. A hash, because it is derived from a text."""
         if isinstance(request := arguments.get("request"), Request):
             about = self._part(request)
         elif "key" in arguments:
@@ -219,11 +219,11 @@ class RemoteService:
         elif "model_id" in arguments:
             about = (arguments["model_id"], 0)
         else:
-            about = arguments.get("spec", tuple(arguments.items()))  # a training is where it began
+            about = arguments.get("spec", tuple(arguments.items()))  # a training stays where it was started
         return hashlib.sha256(repr(about).encode()).hexdigest()[:32]
 
     def _part(self, request: Request) -> tuple[str, int]:
-        """The model, so that not every machine needs every one, and one of `spread` parts of its runs."""
+        """The model, so that not every machine needs every model, and one of `spread` parts of its runs."""
         return request.model_id, int(request.key[:8], 16) % self.spread
 
     # requests
@@ -237,7 +237,7 @@ class RemoteService:
             return self._requests[key]
 
     def known_in(self, arguments: Mapping[str, Any]) -> tuple[Request, ...]:
-        """The requests whose keys are named, and are remembered."""
+        """The remembered requests whose keys are in the arguments."""
         keys = dict.fromkeys(text for text in texts_in(tuple(arguments.values())) if KEY.fullmatch(text))
         with self._lock:
             return tuple(self._requests[key] for key in keys if key in self._requests)
@@ -248,7 +248,7 @@ class RemoteService:
                 self._requests[request.key] = request
                 self._request_bytes += request.nbytes
             self._requests.move_to_end(request.key)
-            while self._request_bytes > REMEMBERED_BYTES and len(self._requests) > 1:
+            while self._request_bytes > MAX_REMEMBERED_BYTES and len(self._requests) > 1:
                 _, oldest = self._requests.popitem(last=False)
                 self._request_bytes -= oldest.nbytes
 
@@ -263,7 +263,7 @@ def _check(status: int) -> None:
 
 
 class Tries:
-    """One question: how often it was asked in vain, and what it brings along next time."""
+    """Retry state of one call: failed tries so far, and the requests to send with the next one."""
 
     def __init__(self, of: RemoteService, arguments: Mapping[str, Any]) -> None:
         self.of, self.arguments = of, arguments
@@ -274,7 +274,7 @@ class Tries:
         self.lost = 0
 
     async def again(self, error: Exception) -> None:
-        """Wait until it may be asked again. Raises what it was refused for where that is of no use."""
+        """Wait until the call may be repeated. Raises the error if repeating it is of no use."""
         if isinstance(error, Unknown):
             known = self.of.known_in(self.arguments)
             if self.requests or not known:
@@ -294,7 +294,7 @@ class Tries:
 
 
 class Seen:
-    """What has come of a stream that may have to be begun again elsewhere, so that nothing comes twice."""
+    """Values of a stream so far, so that a stream that is restarted on another machine sends nothing twice."""
 
     def __init__(self) -> None:
         self.values = self.rows = self.again = 0
@@ -304,13 +304,13 @@ class Seen:
         self.again = 0
 
     def new(self, name: str, value: Any) -> Any | None:
-        """What of a value has not come before; None where all of it has."""
+        """The part of a value that has not been sent before; None if there is none."""
         self.again += 1
         if isinstance(value, SweepPart | PartRows | PathEdges | PairRows):
             return self._rows(value)
-        if isinstance(value, News):
-            return self._news(value)
-        if name in ("write", "beams"):  # the same request draws the same words
+        if isinstance(value, TrainingUpdate):
+            return self._update(value)
+        if name in ("write", "beams"):  # the same request samples the same tokens
             if self.again <= self.values:
                 return None
             self.values = self.again
@@ -325,22 +325,22 @@ class Seen:
         self.rows = part.first + part.n
         return part.rest(known) if part.first < known else part
 
-    def _news(self, news: News) -> News:
-        points = tuple(point for point in news.points if point.step > self.step)
-        frames = tuple(frame for frame in news.frames if frame.step > self.frame)
+    def _update(self, update: TrainingUpdate) -> TrainingUpdate:
+        points = tuple(point for point in update.points if point.step > self.step)
+        frames = tuple(frame for frame in update.frames if frame.step > self.frame)
         self.step = points[-1].step if points else self.step
         self.frame = frames[-1].step if frames else self.frame
-        return replace(news, points=points, frames=frames)
+        return replace(update, points=points, frames=frames)
 
 
 class Frames:
-    """Bytes as they come, taken apart."""
+    """Splits a stream of bytes into frames."""
 
     def __init__(self) -> None:
         self._left = bytearray()
 
     def of(self, part: bytes) -> Iterator[tuple[int, bytes]]:
-        """The frames that are whole by now: kind and body."""
+        """The (kind, body) of the frames that are complete now."""
         self._left += part
         while len(self._left) >= wire.HEAD.size:
             kind, length = wire.HEAD.unpack_from(self._left)
@@ -353,7 +353,7 @@ class Frames:
 
 
 def opened(kind: int, body: bytes) -> Any:
-    """A value. Raises what was refused, and RuntimeError where the call failed there."""
+    """The value of a frame. Raises the refusal, and RuntimeError if the call failed on the other machine."""
     if kind == wire.REFUSED:
         raise wire.refused(body)
     if kind != wire.VALUE:
@@ -362,13 +362,13 @@ def opened(kind: int, body: bytes) -> Any:
 
 
 def named(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by their names; a Sequence travels as a tuple."""
+    """The arguments of a call by name."""
     given = wire.CALLS[name].bind(None, *args, **kwargs).arguments
     return {key: value for key, value in given.items() if key != "self"}
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in some arguments: keys are among them."""
+    """Every string in the arguments, which includes keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple | list):

@@ -1,13 +1,14 @@
-"""What a Service is asked and answers as bytes, and back: numbers, words, arrays and the records that its annotations name.
+"""Calls of a Service and their answers as bytes: numbers, text, arrays and the records that its annotations name.
 
-Never a pickle: what comes in may only become one of those records, so bytes from anywhere can do nothing but be refused. Every
-number comes out as it went in, bit for bit.
+Not pickle: a message can only become one of those records, so bytes from an unknown sender can do nothing but be refused. Every number
+is restored bit for bit.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import math
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -23,15 +24,15 @@ from core.edits import KINDS
 from core.errors import Refused
 from core.service import Service
 
-ASKERS = "x-askers"  # the header that says whose question it is, as JSON
-ALIGNED = 16  # bytes; arrays begin at multiples, so that torch may use them where they lie
+ASKERS = "x-askers"  # the header with the visitors who wait for the answer, as JSON
+ALIGNED = 16  # bytes; arrays start at multiples, so that torch can use them without a copy
 PLAIN = (type(None), bool, int, float, str)
-NUMBERS = "biuf"  # kinds of dtypes that travel
+NUMBERS = "biuf"  # allowed kinds of dtypes
 DTYPE = re.compile(r"[<>|][biuf]\d{1,2}")
 
 CALLS = {
     name: inspect.signature(call)
-    for name, call in inspect.getmembers(Service, inspect.isfunction)  # with those of the topics' protocols
+    for name, call in inspect.getmembers(Service, inspect.isfunction)
     if not name.startswith("_")
 }
 STREAMS = frozenset(name for name, call in CALLS.items() if "AsyncGenerator" in str(call.return_annotation))
@@ -41,12 +42,12 @@ REFUSALS: Mapping[str, type[Exception]] = {
 
 
 class Unreadable(ValueError):
-    """Bytes that nobody of ours wrote."""
+    """Bytes that packed() did not write."""
 
 
 @cache
 def records() -> dict[str, type]:
-    """Every record that may travel, by its name: those that Service's annotations name, theirs, and the edits of a run."""
+    """Every allowed record by name: those in the annotations of Service, those in their own, and the edits of a run."""
     found: dict[str, type] = {}
 
     def add(kind: Any) -> None:
@@ -69,12 +70,12 @@ def records() -> dict[str, type]:
 
 
 def _name(kind: type) -> str:
-    """core.write.writing.Opening: two modules may have a record of the same name."""
+    """Such as core.write.writing.Opening: two modules may have a record of the same name."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def packed(value: Any) -> bytes:
-    """A value as bytes: the length of what follows as JSON, that, and arrays behind it. Raises TypeError for what may not travel."""
+    """A value as bytes: the length of its JSON, the JSON, then the arrays. Raises TypeError for values that are not allowed."""
     blobs: list[bytes] = []
     spelled = json.dumps(_spelled(value, blobs, [0]), separators=(",", ":")).encode()
     spelled += b" " * (-(4 + len(spelled)) % ALIGNED)
@@ -82,16 +83,16 @@ def packed(value: Any) -> bytes:
 
 
 def unpacked(body: bytes) -> Any:
-    """What packed() was given; its arrays are views of `body`, not to be written to. Raises Unreadable."""
+    """Inverse of packed(). Arrays are read-only views of `body`. Raises Unreadable."""
     try:
         (length,) = struct.unpack_from("<I", body)
         return _read(json.loads(body[4 : 4 + length]), memoryview(body)[4 + length :])
-    except Exception as error:  # whatever a record or numpy says to arguments that are none
+    except Exception as error:  # whatever a record or numpy raises for invalid arguments
         raise Unreadable(f"These bytes are no message of a Service: {type(error).__name__}.") from error
 
 
 def _spelled(value: Any, blobs: list[bytes], at: list[int]) -> Any:
-    """JSON has one kind of list: it is a tuple here, and everything else that has parts is an object with one member."""
+    """A value for JSON. Tuples become JSON lists; everything else with parts becomes an object with one member."""
     if type(value) in PLAIN:
         return value
     if isinstance(value, range):
@@ -112,15 +113,15 @@ def _spelled(value: Any, blobs: list[bytes], at: list[int]) -> Any:
     if name in records():
         of = [_spelled(getattr(value, field.name), blobs, at) for field in fields(records()[name])]
         return {"record": [name, of]}
-    raise TypeError(f"{type(value).__name__} is nothing that a Service's annotations name")
+    raise TypeError(f"{type(value).__name__} is not named by the annotations of a Service")
 
 
 def _put(blob: bytes, blobs: list[bytes], at: list[int]) -> int:
-    """Where the blob begins."""
-    begins, pad = at[0], -len(blob) % ALIGNED
+    """Append a blob and return its offset."""
+    start, pad = at[0], -len(blob) % ALIGNED
     blobs += [blob, bytes(pad)]
     at[0] += len(blob) + pad
-    return begins
+    return start
 
 
 def _read(spelled: Any, blobs: memoryview) -> Any:
@@ -140,15 +141,19 @@ def _read(spelled: Any, blobs: memoryview) -> Any:
         return bytes(_slice(blobs, at, length))
     if kind in ("array", "number"):
         name, shape, at = of
-        if not DTYPE.fullmatch(name) or not all(type(n) is int and n >= 0 for n in shape):
-            raise Unreadable("no array of numbers")
-        dtype = np.dtype(name)
-        array = np.frombuffer(_slice(blobs, at, dtype.itemsize * _product(shape)), dtype).reshape(shape)
+        array = _read_array(name, shape, at, blobs)
         return array if kind == "array" else array[()]
     name, parts = of
     record = records()[name]
     names = (field.name for field in fields(record))
     return record(**{name: _read(part, blobs) for name, part in zip(names, parts, strict=True)})
+
+
+def _read_array(name: str, shape: Sequence[int], at: int, blobs: memoryview) -> np.ndarray:
+    if not DTYPE.fullmatch(name) or not all(type(n) is int and n >= 0 for n in shape):
+        raise Unreadable("not an array of numbers")
+    dtype = np.dtype(name)
+    return np.frombuffer(_slice(blobs, at, dtype.itemsize * math.prod(shape)), dtype).reshape(shape)
 
 
 def _slice(blobs: memoryview, at: int, length: int) -> memoryview:
@@ -157,14 +162,7 @@ def _slice(blobs: memoryview, at: int, length: int) -> memoryview:
     return blobs[at : at + length]
 
 
-def _product(shape: Sequence[int]) -> int:
-    n = 1
-    for size in shape:
-        n *= size
-    return n
-
-
-# Frames: an answer is one, and a stream some, each with its kind and its length before it.
+# Frames: an answer is one frame, a stream several. Each starts with its kind and its length.
 
 VALUE, REFUSED, END, BROKEN, BEAT = range(5)
 HEAD = struct.Struct("<BQ")
@@ -175,12 +173,12 @@ def frame(kind: int, body: bytes = b"") -> bytes:
 
 
 def refusal(error: Exception) -> bytes:
-    """A frame that says what was refused and why; of an error that is no refusal, only that there was one."""
+    """A frame with the kind and text of a refusal. Of any other error, only that there was one."""
     name = next((kind.__name__ for kind in type(error).__mro__ if kind.__name__ in REFUSALS), "")
     return frame(REFUSED, packed((name, str(error)))) if name else frame(BROKEN)
 
 
 def refused(body: bytes) -> Exception:
-    """The error that refusal() was given."""
+    """Inverse of refusal()."""
     name, text = unpacked(body)
     return REFUSALS.get(name, Refused)(text)

@@ -253,7 +253,12 @@ def _heads(heads: Heads, body: messages.Body) -> dict[str, Any]:
     weights = body.add(messages.quantised(heads.weights))
     bits = body.add(messages.float32(heads.entropy))
     masks = [body.add(mask) for mask in heads.masks]
-    return {"weights_at": weights, "entropy_at": bits, "masks_at": masks, "mask_of": [list(of) for of in heads.mask_of]}
+    return {
+        "weights_at": weights,
+        "entropy_at": bits,
+        "masks_at": masks,
+        "mask_of": [list(of) for of in heads.mask_index],
+    }
 
 
 def tile_message(of: MapTransform, tile: Tile) -> bytes:

@@ -10,7 +10,7 @@ import numpy as np
 from app.classroom import sentences
 from app.classroom.state import Question
 from app.export import files
-from core.service import Facts, Likeness, Service
+from core.service import Facts, Service, Similarity
 
 MOST_WEIGHTS = 64  # of the asked row that travel, the largest
 OWN = 0.3  # a head is a word's own where the word is its largest, with more than this
@@ -22,7 +22,7 @@ async def likeness(asked: Service, question: Question, before: Question | None) 
     shares = np.zeros(of.keys, dtype=np.float32)
     for place, votes in tally.items():
         shares[place] = votes / said
-    found = await asked.likeness(of.run, of.site, of.query, shares.tolist())  # type: ignore[arg-type]
+    found = await asked.similarity(of.run, of.site, of.query, shares.tolist())  # type: ignore[arg-type]
     row, shared = found.rows[of.layer, of.head], found.shared
     best = np.unravel_index(int(shared.argmax()), shared.shape)
     here = float(shared[of.layer, of.head])
@@ -46,7 +46,7 @@ async def likeness(asked: Service, question: Question, before: Question | None) 
     }
 
 
-def _word(found: Likeness, at: int) -> dict[str, Any]:
+def _word(found: Similarity, at: int) -> dict[str, Any]:
     """The head that gives a word most, and the one whose row's largest it is, if it gets much there."""
     weights = found.rows[:, :, at]
     most = np.unravel_index(int(weights.argmax()), weights.shape)
@@ -69,7 +69,7 @@ async def _moved(
     old = np.zeros(was.keys, dtype=np.float32)
     for place, votes in before.tally().items():
         old[place] = votes / before.said
-    other = await asked.likeness(was.run, was.site, was.query, old.tolist())  # type: ignore[arg-type]
+    other = await asked.similarity(was.run, was.site, was.query, old.tolist())  # type: ignore[arg-type]
     moved = {"votes_moved": (shares, old), "weight_moved": (row, other.rows[was.layer, was.head])}
     return {"q": before.number} | {name: _short(np.maximum(new - old, 0).sum()) for name, (new, old) in moved.items()}
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from app.classroom import codes, sentences
 from app.classroom.state import Classroom, Screen
 from core.errors import Busy
-from core.service.turns import CROWD
+from core.service.queue import VISITORS_PER_ADDRESS
 
 MOST_CLASSES = 50
-MOST_OF_ADDRESS = CROWD  # classes opened from one network address, such as a school's
+MOST_OF_ADDRESS = VISITORS_PER_ADDRESS  # classes opened from one network address, such as a school's
 
 
 class School:

@@ -19,8 +19,8 @@ from app.streamlit_edge.yielding import give_way
 from app.transport import metrics, rate_limits, visitors
 from core.errors import Busy, Refused, RunCancelled, TextError
 from core.run.request import Request
-from core.service import Facts, Waiting
-from core.service.turns import Accounts
+from core.service import Facts, RunHandle
+from core.service.queue import Accounts
 
 log = logging.getLogger("headlight")
 
@@ -40,7 +40,7 @@ class Answer(Generic[Picture]):
     facts: Facts | None
     picture: Picture | None
     sentence: str | None
-    waiting: Waiting[None] | None = None  # for the newest, where it is still under way
+    waiting: RunHandle[None] | None = None  # for the newest, where it is still under way
     stopped: bool = False  # the visitor cancelled the newest
     unreadable: bool = False  # the model cannot read the newest text
 
@@ -70,7 +70,7 @@ def answer(request: Request, draw: Draw[Picture], patience: float = AT_ONCE, sid
         of.last_good.put(request)
         of.waiting.take()  # a script that is broken off before leaves it to the next
         if last is not None and last != request:
-            service.calls().begin(service.service().let_go(last.key))
+            service.calls().begin(service.service().release(last.key))
         return result
     except RunCancelled:
         sentence, stopped = words.STOPPED, True
@@ -94,7 +94,7 @@ def begin_early(request: Request) -> None:
         _begun(request, "")
 
 
-def _begun(request: Request, side: str) -> Waiting[None] | None:
+def _begun(request: Request, side: str) -> RunHandle[None] | None:
     """The run of a request, which is the only one of its side; None if the visitor cancelled it. Raises Busy."""
     of = Side(side)
     if of.stopped.get() == request:
@@ -107,7 +107,7 @@ def _begun(request: Request, side: str) -> Waiting[None] | None:
     return _submitted(request, side)
 
 
-def _submitted(request: Request, side: str) -> Waiting[None]:
+def _submitted(request: Request, side: str) -> RunHandle[None]:
     """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now. Raises Busy."""
     if Side(side).last_good.get() != request and (wait := rate_limits.balances.take(accounts(), "seconds", 0)):
         metrics.LIMITED.labels("seconds").inc()
@@ -150,7 +150,7 @@ def leave(side: str = "") -> None:
         waiting.cancel()
 
 
-def ended(waiting: Waiting[None], seconds: float, look: float = LOOK) -> bool:
+def ended(waiting: RunHandle[None], seconds: float, look: float = LOOK) -> bool:
     """Whether a run has ended, after at most this long, with a look every so many seconds.
 
     To look into the session is to let Streamlit break off here for a visitor who has cancelled, or typed something else.
@@ -181,7 +181,7 @@ def _last_good(
     sentence: str | None,
     side: str,
     *,
-    waiting: Waiting[None] | None = None,
+    waiting: RunHandle[None] | None = None,
     stopped: bool = False,
     unreadable: bool = False,
 ) -> Answer[Picture]:

@@ -13,7 +13,7 @@ from app.streamlit_edge.yielding import give_way
 from app.transport import metrics, work
 from cluster import remote
 from core.run.request import Request
-from core.service import Calls, LocalService, Service
+from core.service import LocalService, Service, SyncCalls
 from core.service.engine import Engine
 
 T = TypeVar("T")
@@ -33,13 +33,13 @@ def service() -> Service:
     if address := os.environ.get(ELSEWHERE):
         return remote.service(address)
     ended, usage = metrics.run_ended, work.USAGE
-    return LocalService(Engine(load_model=models.load, ended=ended, usage=usage, idle=idle.seconds()))
+    return LocalService(Engine(load_model=models.load, on_finished=ended, usage=usage, idle_seconds=idle.seconds()))
 
 
 @cache
-def calls() -> Calls:
+def calls() -> SyncCalls:
     """The same for scripts, which cannot await."""
-    return Calls(service())
+    return SyncCalls(service())
 
 
 def awaited(call: Coroutine[Any, Any, T]) -> T:

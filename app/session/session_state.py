@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.edits import Edit
 from core.run.request import Request
-from core.service import Waiting
+from core.service import RunHandle
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class Side:
     name: str
 
     @property
-    def waiting(self) -> Key[Waiting[None]]:
+    def waiting(self) -> Key[RunHandle[None]]:
         """For the newest, while it is still under way."""
         return Key(f"waiting{self.name}")
 

@@ -21,7 +21,7 @@ from app.shell import request as shell_request
 from app.shell import request_box, waiting, words
 from core.edits import Intervention
 from core.run.request import Request
-from core.service import Facts, Waiting
+from core.service import Facts, RunHandle
 
 Made = TypeVar("Made", bound=Message)
 Picture = TypeVar("Picture")
@@ -44,7 +44,7 @@ class OnScreen(Generic[Picture]):
 @contextmanager
 def on_screen(
     draw: session_answer.Draw[Picture] = session_answer.no_picture,
-    so_far: Callable[[Waiting[None]], bool] = lambda _: False,
+    so_far: Callable[[RunHandle[None]], bool] = lambda _: False,
 ) -> Iterator[OnScreen[Picture] | None]:
     """Draw the request box, wait for its run, and draw the room inside the `with` block. None if there is no run to show yet.
 

@@ -11,14 +11,16 @@ from streamlit.delta_generator import DeltaGenerator
 from app.kit import numbers, theme
 from app.session import answer, models
 from app.shell import words
-from core.service import Waiting
+from core.service import RunHandle
 
 SOON = 0.25  # seconds in which a run may end before anything of it is shown; answer.AT_ONCE, before it is said that it runs
 PACE = 0.3  # seconds between two looks at how far a run is,
 IN_LINE = 1.5  # and where several others have their turn before it: looks of all who wait would take the time from those who run
 
 
-def wait(run: Waiting[None], place: DeltaGenerator, look: Callable[[], object] = lambda: None, side: str = "") -> None:
+def wait(
+    run: RunHandle[None], place: DeltaGenerator, look: Callable[[], object] = lambda: None, side: str = ""
+) -> None:
     """Wait until a run of a side has ended, say in `place` how far it is, and offer the way out of it. `look` is called at each look.
 
     What is on the screen stays there meanwhile. Whatever the visitor does breaks this off; the script begins again, and comes
@@ -49,7 +51,7 @@ def run_again(place: DeltaGenerator, side: str = "") -> None:
     place.button(words.RUN_AGAIN, key=f"again{side}", type="tertiary", on_click=answer.start_again, args=(side,))
 
 
-def progress(run: Waiting[None]) -> tuple[str, float | None]:
+def progress(run: RunHandle[None]) -> tuple[str, float | None]:
     """How far a run is, in words and as a share where that is known."""
     title, now = models.spec_of(run.request.model_id).title, run.progress
     if now.bytes_total:

@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.transport import metrics, visitors, words
-from core.service.turns import CROWD, Accounts
+from core.service.queue import VISITORS_PER_ADDRESS, Accounts
 
 Route = Callable[[Request], Awaitable[Response]]
 
@@ -38,7 +38,7 @@ class Rate:
     per_second: float
 
 
-RATES: Mapping[str, Rate] = {  # of one visitor; of one address CROWD times as much
+RATES: Mapping[str, Rate] = {  # of one visitor; of one address VISITORS_PER_ADDRESS times as much
     "seconds": Rate(90, 0.5),
     "trainings": Rate(8, 0.1),
     "megabytes": Rate(400, 8),
@@ -97,7 +97,10 @@ class Balances:
         rate = self.rates.get(what)
         if rate is None:
             return []
-        return [(account, Rate(rate.most * CROWD**i, rate.per_second * CROWD**i)) for i, account in enumerate(accounts)]
+        return [
+            (account, Rate(rate.most * VISITORS_PER_ADDRESS**i, rate.per_second * VISITORS_PER_ADDRESS**i))
+            for i, account in enumerate(accounts)
+        ]
 
     def _now(self, account: str, what: str, rate: Rate) -> float:
         left, at = self._left.get((account, what), (rate.most, self.clock()))

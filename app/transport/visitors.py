@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.transport import loopback, words
 from app.transport.routes import BadParameter
 from core import secret
-from core.service.turns import Accounts, Askers, asked_from_now_on
+from core.service.queue import Accounts, Askers, asked_from_now_on
 
 COOKIE = "headlight"  # a random name that lasts until the browser is closed
 PURPOSE = "visitor"  # of the signature

@@ -17,30 +17,10 @@ from ..sweep.part import Component
 from ..sweep.sweeps import MAX_EDGES, AblateHeads, BlockEdges, HeadPlace, PatchHeads, SweepRequest
 from ..write.generate import Sampling
 from ..write.writing import TEMPERATURES, Reading
-from .answer_cache import AnswerCache
-from .answers import (
-    AskedParts,
-    AskedPaths,
-    Facts,
-    NextWord,
-    PairChanges,
-    PairRows,
-    PartEstimates,
-    PartRows,
-    PartTests,
-    PathEdges,
-    RecordFacts,
-    Site,
-    SiteId,
-    SweepPart,
-    TensorPlace,
-    Values,
-)
-from .arrival import into_loop
-from .calls import Calls
-from .in_progress import AT_ONCE
-from .local import LocalService
-from .maps.answers import (
+from .event_loop import AnswerCache, into_loop
+from .facts import Facts, RecordFacts, Site, SiteId, TensorPlace, Values
+from .jobs import RunHandle
+from .maps import (
     HIDDEN,
     MAP_KINDS,
     Column,
@@ -49,33 +29,42 @@ from .maps.answers import (
     Heads,
     HeadWords,
     LayerDone,
-    Likeness,
     MapKind,
     MapTransform,
     Row,
     Scores,
+    Similarity,
     Thumbnails,
     Tile,
+    word_groups,
 )
-from .maps.compute import word_groups
-from .maps.heads import METRICS, THUMBNAIL
-from .masks.answers import Outcome, ScoresAndMasks
-from .one_run import OneRun, one_run
-from .positions.answers import (
-    Clock,
-    OrderChange,
+from .masks import Outcome, ScoresAndMasks
+from .pictures import AT_ONCE, METRICS, THUMBNAIL, OneRun, one_run
+from .positions import (
+    RULES,
+    ContextExtensions,
+    OrderEffect,
     PaperRules,
+    RotaryPairs,
+    Rule,
     StackPositions,
-    Stretches,
     SwappedMaps,
     WordSwap,
+    paper_rules,
 )
-from .positions.compute import RULES, Rule, paper_rules
-from .protocol import Service
-from .training.answers import FrameFacts, LookFacts, News
-from .training.local import look_facts
-from .training.text_trainer import TextNews, TextTrainer
-from .training.trainer import frame_facts
-from .waiting import Waiting
+from .service import LocalService, NextWord, Service, SyncCalls
+from .sweep_rows import (
+    PairChanges,
+    PairRows,
+    PartEstimates,
+    PartRows,
+    PartTests,
+    PatchRequest,
+    PathEdges,
+    PathRequest,
+    SweepPart,
+)
+from .text_training import TextTrainer, TextTrainingUpdate
+from .training import FrameFacts, LookFacts, TrainingUpdate, frame_facts, look_facts
 from .worker import cores
-from .writing.answers import MOST_WRITTEN, BeamsGrown, OpenedText, WrittenOn, WrittenToken
+from .writing import MOST_WRITTEN, BeamsGrown, Continuation, PreparedText, WrittenToken

@@ -1,4 +1,4 @@
-"""Sweeps in small turns: a batch of rows at a time among the passes of everybody, so that no run waits for a whole sweep."""
+"""Sweeps in batches: a few rows at a time in the queue of passes, so that no other run waits for a whole sweep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,132 +22,157 @@ from ..sweep.part import Component
 from ..sweep.paths import PathEdge
 from ..sweep.sweeps import AblateHeads, PatchHeads, Sweeping, SweepRequest, begin_edges, begin_heads, begin_patches
 from ..trace import Trace
-from .answer_cache import AnswerCache
-from .answers import (
-    AskedParts,
-    AskedPaths,
+from .engine import OWN, Engine
+from .event_loop import AnswerCache, into_loop
+from .queue import Slots, current_askers
+from .sweep_rows import (
+    EstimatedParts,
     HeadNotes,
     PairRows,
     PartEstimates,
     PartRows,
+    PartRuns,
     PartTests,
+    PatchRequest,
     PathEdges,
+    PathRequest,
     SweepPart,
+    begin_pair,
+    begin_parts,
+    begin_path_runs,
+    estimate_and_order,
+    join_pairs,
+    join_parts,
+    notes_of,
+    pair_requests,
+    tests_of,
 )
-from .arrival import into_loop, only_arrival
-from .engine import OWN
-from .pairs import asked_pairs, opened_pair, pairs_together
-from .parts import Ordered, PartRuns, begin_parts, ordered
-from .parts import together as parts_together
-from .paths import begin_path_runs, notes_of, tests_of
-from .turns import Places, current_askers
-from .worker import cores
+from .worker import Worker, cores
 
 T = TypeVar("T")
 Found = TypeVar("Found", SweepPart, PartRows, PathEdges, PairRows)
+Publish = Callable[[Any], object]
 
-TURN = 0.05  # seconds of work that one batch of a sweep is meant to be: what somebody who types waits for it at most
-LONGEST = 0.1  # seconds by the clock, where others keep the processor busy
-# Seconds of a batch of parts, which cost far less together: rows join it after the layer that each changes.
-GROWING, GROWING_ALONE = 0.1, 0.25
+TIME_SLICE_SECONDS = 0.05  # CPU time that a batch aims at: how long a visitor who types waits for it at most
+MAX_CLOCK_SECONDS = 0.1  # wall-clock time, which is longer if others keep the processor busy
+MIN_SLICE_SHARE = 0.5  # but never less than this share of the CPU time: batches of a row or two cost twice the work
+# The same for a batch of components, whose rows cost far less together: a row joins at the layer that it changes.
+PARTS_SECONDS, PARTS_SECONDS_ALONE = 0.1, 0.25
 FIRST_PARTS = 10  # rows of their first batch: the strongest estimates
-LEAST = 0.5  # of a turn's work that a batch is all the same: batches of a row or two cost twice the work
-FIRST = 2  # rows of a batch cost at most half of a pass of one text, which has little to multiply at a time
-FEWEST = 4  # rows that are worth a core of their own
-KEPT_BYTES = 16 << 20  # of sweeps that are done
-MOST_WAITING = 128  # sweeps that have begun or wait
+FIRST_ROWS_PER_SLICE = 2  # a row of a batch costs at most half of a pass of one text, whose products are small
+MIN_ROWS = 4  # rows that are worth a core of their own
+CACHE_BYTES = 16 << 20  # of finished sweeps
+MAX_WAITING = 128  # running and queued sweeps
 MANY = "{n} sweeps are waiting already. Try again in a few seconds."
-LABEL_BYTES = 80  # of a token's name in memory, about
-PLACE_BYTES = 200  # of a head, a look or a part
+LABEL_BYTES = 80  # of a token's label in memory, about
+PLACE_BYTES = 200  # of a head, an edge or a component
 
 
 @dataclass(eq=False)
-class SweepUnderWay:
-    """A sweep with listeners: its parts so far, and who is told of the next, each in a loop of his own."""
+class RunningSweep:
+    """A sweep in progress: its parts so far, and the subscribers of the next ones, each in an event loop of its own."""
 
     parts: list[Any] = field(default_factory=list)
-    hearers: list[Callable[[Any], object]] = field(default_factory=list)
+    subscribers: list[Publish] = field(default_factory=list)
 
 
-class Sweeps:
-    """The sweeps of a process. `again` runs something in its turn among the passes, `run_of` gives the trace of a key,
-    and `weights` whatever else an answer depends on."""
+class LocalSweeps(Worker):
+    def __init__(self, engine: Engine, workers: int | None = None) -> None:
+        super().__init__(engine, workers)
+        self._sweep_cache = AnswerCache(CACHE_BYTES, sweep_bytes, engine.weight_versions)
+        self._other_cores = ThreadPoolExecutor(cores(), thread_name_prefix="sweep")
+        self._sweep_lock = threading.Lock()
+        self._sweep_slots = Slots(MAX_WAITING, MANY, OWN)
+        self._running_sweeps: dict[Hashable, RunningSweep] = {}
 
-    def __init__(
-        self,
-        again: Callable[[Callable[[], Any]], Future[Any]],
-        run_of: Callable[[str], Awaitable[Trace]],
-        weights: Callable[[Hashable], Hashable],
-    ) -> None:
-        self._again, self._run_of = again, run_of
-        self._kept = AnswerCache(KEPT_BYTES, sweep_bytes, weights)
-        self._beside = ThreadPoolExecutor(cores(), thread_name_prefix="sweep-beside")
-        self._lock = threading.Lock()
-        self._places = Places(MOST_WAITING, MANY, OWN)
-        self._coming: dict[Hashable, SweepUnderWay] = {}
+    def sweep(self, key: str, asked: SweepRequest) -> AsyncGenerator[SweepPart]:
+        """Effect of each of many single edits: every head ablated, every edge blocked, or every head patched from another run.
 
-    def parts(self, key: str, asked: SweepRequest) -> AsyncGenerator[SweepPart]:
-        """What is found, as soon as it is; all of it at once where it is known. Raises Refused in its kinds."""
-        return self._follow((key, asked), lambda coming: self._made(key, asked, coming))
+        Rows are sent as they are computed, in batches between the passes of all visitors. Finished sweeps are cached.
+        """
+        return self._follow((key, asked), lambda publish: self._run_sweep(key, asked, publish))
 
-    async def estimates(self, key: str, asked: AskedParts) -> PartEstimates:
-        """All that is known of parts before they run. Raises Refused in its kinds."""
-        return (await self._ordered(key, asked)).estimates
+    async def part_estimates(self, key: str, asked: PatchRequest) -> PartEstimates:
+        """First-order estimate of how each component changes the logit difference, and what part_rows() will run.
 
-    def part_rows(self, key: str, asked: AskedParts, only: Component | None) -> AsyncGenerator[PartRows]:
-        """Rows of parts, as parts() gives those of a sweep."""
+        Raises TextError for texts of unequal lengths, and TooLarge before anything runs.
+        """
+        return (await self._estimated(key, asked)).estimates
+
+    def part_rows(self, key: str, asked: PatchRequest, only: Component | None = None) -> AsyncGenerator[PartRows]:
+        """The next token with one head, MLP or residual stream position changed per row, the strongest estimates first.
+
+        With `only`, a single component, which does not wait for the others.
+        """
         name = (key, asked.other, asked, only)
-        return self._follow(name, lambda coming: self._patched(key, asked, only, coming))
+        return self._follow(name, lambda publish: self._run_parts(key, asked, only, publish))
 
-    def path_edges(self, key: str, asked: AskedParts, paths: AskedPaths) -> AsyncGenerator[PathEdges]:
-        """Paths between heads, as parts() gives the rows of a sweep."""
+    async def part_tests(self, key: str, asked: PatchRequest, part: Component) -> PartTests:
+        """One head or MLP zero-ablated, mean-ablated and, if there is another run, patched; and whether these tests agree."""
+        name = (key, asked.other, asked, part, "tests")
+        return await self._sweep_once(name, key, asked, lambda run, other: tests_of(run, other, asked, part))
+
+    def path_edges(self, key: str, asked: PatchRequest, paths: PathRequest) -> AsyncGenerator[PathEdges]:
+        """Path patching: effect of one head through one input of a later head, everything else frozen. One run for each path.
+
+        Raises TextError for texts of unequal lengths, and TooLarge before anything runs.
+        """
         name = (key, asked.other, asked, paths)
-        return self._follow(name, lambda coming: self._pathed(key, asked, paths, coming))
+        return self._follow(name, lambda publish: self._run_paths(key, asked, paths, publish))
 
-    async def tests(self, key: str, asked: AskedParts, part: Component) -> PartTests:
-        """Three tests of a part. Raises Refused in its kinds."""
-        return await self._made_once((key, asked.other, asked, part, "tests"), key, asked, partial(tests_of, part=part))
-
-    async def notes(self, key: str, asked: AskedParts) -> HeadNotes:
-        """The tokens that heads read, and the words that they push. Raises Refused in its kinds."""
-        known = (await self._ordered(key, asked)).estimates
-
-        def make(run: Trace, _other: Trace | None, _asked: AskedParts) -> HeadNotes:
-            return notes_of(run, known)
-
-        return await self._made_once((key, asked.other, asked, "notes"), key, asked, make)
+    async def head_notes(self, key: str, asked: PatchRequest) -> HeadNotes:
+        """The token that each head attends to where it acts, and how much its output promotes or suppresses the two answers."""
+        estimates = await self.part_estimates(key, asked)
+        name = (key, asked.other, asked, "notes")
+        return await self._sweep_once(name, key, asked, lambda run, _: notes_of(run, estimates))
 
     def pair_rows(self, key: str, pairs: tuple[Pair, ...]) -> AsyncGenerator[PairRows]:
-        """A set of pairs, each as soon as all of its parts have run."""
-        return self._follow((key, pairs), lambda coming: self._paired(key, pairs, coming))
+        """Every head and MLP patched from the other text of each pair, one pair after the other, in the unedited model of this run.
 
-    async def swaps(self, key: str, n: int) -> tuple[Swap, ...]:
-        """Words to swap. Raises Refused in its kinds."""
+        Raises TextError with the line of the first pair that cannot run, before any runs, and TooLarge before a pair that does
+        not fit.
+        """
+        return self._follow((key, pairs), lambda publish: self._run_pairs(key, pairs, publish))
+
+    async def swaps(self, key: str, n: int = 3) -> tuple[Swap, ...]:
+        """The n single-word replacements that change the answer most, each verified by a run.
+
+        Raises TextError for a model that is not a decoder that writes.
+        """
 
         async def make() -> tuple[Swap, ...]:
-            run = await self._run_of(key)
-            with self._place():
-                trying, found = await self._turn(partial(swaps, run, n)), ()
-                while (now := await self._turn(partial(next, trying, None))) is not None:
+            run = await self._run(key)
+            with self._sweep_slot():
+                trying, found = await self._sweep_pass(partial(swaps, run, n)), ()
+                while (now := await self._sweep_pass(partial(next, trying, None))) is not None:
                     found = now.found
                 return found
 
-        return await self._kept.get((key, "swaps", n), make)
+        return await self._sweep_cache.get((key, "swaps", n), make)
 
-    async def _follow(self, name: Hashable, make: Callable[[SweepUnderWay], Awaitable[Found]]) -> AsyncGenerator[Found]:
-        found: asyncio.Queue[Found | None] = asyncio.Queue()
-        hear = into_loop(found.put_nowait)
-        with self._lock:
-            coming = self._coming.setdefault(name, SweepUnderWay())
-            coming.hearers.append(hear)
-            for part in coming.parts:  # another caller has begun it
-                found.put_nowait(part)
-        making = asyncio.ensure_future(self._kept.get(name, lambda: make(coming)))
-        making.add_done_callback(lambda _: found.put_nowait(None))
+    # how they run
+
+    async def _follow(self, name: Hashable, make: Callable[[Publish], Awaitable[Found]]) -> AsyncGenerator[Found]:
+        """Subscribe to a sweep, which is started if it is neither cached nor running. make(publish) returns the whole of it."""
+        queue: asyncio.Queue[Found | None] = asyncio.Queue()
+        subscriber = into_loop(queue.put_nowait)
+        with self._sweep_lock:
+            running = self._running_sweeps.setdefault(name, RunningSweep())
+            running.subscribers.append(subscriber)
+            for part in running.parts:  # started by another caller
+                queue.put_nowait(part)
+
+        async def start() -> Found:
+            with self._sweep_lock:
+                running.parts.clear()  # of a caller that started it and has left
+            return await make(partial(self._publish, running))
+
+        making = asyncio.ensure_future(self._sweep_cache.get(name, start))
+        making.add_done_callback(lambda _: queue.put_nowait(None))
         first = 0
         try:
-            while (part := await found.get()) is not None:
-                if part.first == first:  # not so where whoever had begun it has left, and it was begun again
+            while (part := await queue.get()) is not None:
+                if part.first == first:  # otherwise it has been started again, and these rows were sent before
                     first += part.n
                     yield part
             whole = await making
@@ -155,143 +180,133 @@ class Sweeps:
                 yield whole.rest(first)
         finally:
             making.cancel()
-            with self._lock:
-                coming.hearers.remove(hear)
-                if not coming.hearers:
-                    del self._coming[name]
+            with self._sweep_lock:
+                running.subscribers.remove(subscriber)
+                if not running.subscribers:
+                    del self._running_sweeps[name]
 
-    async def _made(self, key: str, asked: SweepRequest, coming: SweepUnderWay) -> SweepPart:
-        with self._lock:
-            coming.parts.clear()
-        run = await self._run_of(key)
-        other = await self._run_of(asked.other) if isinstance(asked, PatchHeads) else None
-        with self._place():
-            sweeping, turns = await self._turn(partial(timed, partial(begun, run, other, asked)))
+    def _publish(self, running: RunningSweep, part: SweepPart | PartRows | PathEdges | PairRows) -> None:
+        with self._sweep_lock:
+            running.parts.append(part)
+            subscribers = [*running.subscribers]
+        for subscriber in subscribers:
+            subscriber(part)
+
+    async def _run_sweep(self, key: str, asked: SweepRequest, publish: Publish) -> SweepPart:
+        run = await self._run(key)
+        other = await self._run(asked.other) if isinstance(asked, PatchHeads) else None
+        with self._sweep_slot():
+            sweeping, fits = await self._sweep_pass(partial(timed, partial(start_sweep, run, other, asked)))
             n, most = sweeping.rows.n, sweeping.rows.most()
             done: list[RowAnswers] = []
-            at, size = 0, max(1, int(FIRST * turns))
+            at, size = 0, max(1, int(FIRST_ROWS_PER_SLICE * fits))
             while at < n:
                 stop = min(n, at + min(size, most))
-                outcome, turns = await self._turn(partial(self._rows, sweeping.rows, at, stop))
-                self._tell(coming, SweepPart(at, n, sweeping.part(outcome, at)))
-                size = larger(size, stop - at, turns)
-                done.append(outcome)
+                answers, fits = await self._sweep_pass(partial(self._sweep_rows, sweeping.rows, at, stop))
+                publish(SweepPart(at, n, sweeping.part(answers, at)))
+                size = next_batch_size(size, stop - at, fits)
+                done.append(answers)
                 at = stop
             return SweepPart(0, n, sweeping.part(together(done), 0))
 
-    async def _ordered(self, key: str, asked: AskedParts) -> Ordered:
-        async def make() -> Ordered:
-            run, other = await self._pair(key, asked)
-            with self._place():
-                return await self._turn(partial(ordered, run, other, asked))
+    def _sweep_rows(self, rows: Rows, start: int, stop: int) -> tuple[RowAnswers, float]:
+        """The answers of these rows, and how many times they would fit into a time slice. Call it in the queue of passes.
 
-        return await self._kept.get((key, asked.other, asked), make)
+        If no other sweep runs, it also uses the cores that torch leaves free, which halves its time; otherwise they are left to the
+        server.
+        """
+        is_alone = self._sweep_slots.taken == 1 and rows.forward.loaded.device.type == "cpu"
+        most = min(cores() // torch.get_num_threads(), (stop - start) // MIN_ROWS) if is_alone else 1
+        shares = rows.shares(start, stop, max(1, most))
+        others = [self._other_cores.submit(timed, partial(rows.run, *share)) for share in shares[1:]]
+        try:
+            made = [timed(partial(rows.run, *shares[0]))]
+        finally:
+            wait(others)  # the task ends with all of its work
+        made += [future.result() for future in others]
+        return together([answers for answers, _ in made]), min(fits for _, fits in made)
 
-    async def _patched(self, key: str, asked: AskedParts, only: Component | None, coming: SweepUnderWay) -> PartRows:
-        with self._lock:
-            coming.parts.clear()
-        known = await self._ordered(key, asked)
-        run, other = await self._pair(key, asked)
+    async def _estimated(self, key: str, request: PatchRequest) -> EstimatedParts:
+        name = (key, request.other, request)
+        return await self._sweep_once(name, key, request, lambda run, other: estimate_and_order(run, other, request))
+
+    async def _run_parts(self, key: str, request: PatchRequest, only: Component | None, publish: Publish) -> PartRows:
+        known = await self._estimated(key, request)
+        run, other = await self._both_runs(key, request)
         groups = known.groups if only is None else ((only,),)
-        with self._place():
-            begin = partial(begin_parts, run, other, asked, known.estimates, groups)
-            runs = await self._turn(begin)
-            return parts_together([rows async for rows in self._batches(runs, lambda rows: self._tell(coming, rows))])
+        with self._sweep_slot():
+            runs = await self._sweep_pass(partial(begin_parts, run, other, request, known.estimates, groups))
+            return join_parts([rows async for rows in self._batches(runs, publish)])
 
-    async def _batches(self, runs: PartRuns, tell: Callable[[PartRows], object]) -> AsyncGenerator[PartRows]:
-        """The rows of all parts, a batch in each turn."""
+    async def _batches(self, runs: PartRuns, publish: Publish) -> AsyncGenerator[PartRows]:
+        """The rows of all components, one batch for each pass."""
         at, size = 0, FIRST_PARTS
         while batch := runs.batch(at, size):
-            rows, turns = await self._turn(partial(timed, partial(runs.run, batch, at)))
-            tell(rows)
-            alone = GROWING_ALONE if self._places.taken == 1 else GROWING
-            size = max(FEWEST, larger(size, rows.n, turns * alone / TURN))
+            rows, fits = await self._sweep_pass(partial(timed, partial(runs.run, batch, at)))
+            publish(rows)
+            seconds = PARTS_SECONDS_ALONE if self._sweep_slots.taken == 1 else PARTS_SECONDS
+            size = max(MIN_ROWS, next_batch_size(size, rows.n, fits * seconds / TIME_SLICE_SECONDS))
             at += rows.n
             yield rows
 
-    async def _paired(self, key: str, pairs: tuple[Pair, ...], coming: SweepUnderWay) -> PairRows:
-        with self._lock:
-            coming.parts.clear()
-        run = await self._run_of(key)
-        with self._place():
-            asked = await self._turn(partial(asked_pairs, run, pairs))
+    async def _run_pairs(self, key: str, pairs: tuple[Pair, ...], publish: Publish) -> PairRows:
+        run = await self._run(key)
+        with self._sweep_slot():
+            requests = await self._sweep_pass(partial(pair_requests, run, pairs))
             done: list[PairRows] = []
-            for at, pair in enumerate(asked):
-                opened = await self._turn(partial(opened_pair, run, pair, at))
-                rows = [rows async for rows in self._batches(opened.runs, lambda rows: None)]
-                done.append(PairRows(at, len(asked), (opened.changes(rows),)))
-                self._tell(coming, done[-1])
-            return pairs_together(done)
+            for at, pair in enumerate(requests):
+                runs = await self._sweep_pass(partial(begin_pair, run, pair, at))
+                rows = [rows async for rows in self._batches(runs.runs, lambda rows: None)]
+                done.append(PairRows(at, len(requests), (runs.changes(rows),)))
+                publish(done[-1])
+            return join_pairs(done)
 
-    async def _pathed(self, key: str, asked: AskedParts, paths: AskedPaths, coming: SweepUnderWay) -> PathEdges:
-        with self._lock:
-            coming.parts.clear()
-        run, other = await self._pair(key, asked)
+    async def _run_paths(self, key: str, request: PatchRequest, paths: PathRequest, publish: Publish) -> PathEdges:
+        run, other = await self._both_runs(key, request)
         if other is None:
             raise Refused("Paths carry what is different in another sentence. Give one.")
-        with self._place():
-            runs = await self._turn(partial(begin_path_runs, run, other, asked, paths))
+        with self._sweep_slot():
+            runs = await self._sweep_pass(partial(begin_path_runs, run, other, request, paths))
             done: list[PathEdge] = []
-            while (batch := await self._turn(partial(next, runs.batches, None))) is not None:
+            while (batch := await self._sweep_pass(partial(next, runs.batches, None))) is not None:
                 if batch:
-                    self._tell(coming, PathEdges(len(done), runs.of, batch))
+                    publish(PathEdges(len(done), runs.of, batch))
                 done += batch
             return PathEdges(0, runs.of, tuple(done))
 
-    async def _made_once(
-        self, name: Hashable, key: str, asked: AskedParts, make: Callable[[Trace, Trace | None, AskedParts], T]
+    async def _sweep_once(
+        self, name: Hashable, key: str, request: PatchRequest, make: Callable[[Trace, Trace | None], T]
     ) -> T:
-        async def made() -> T:
-            run, other = await self._pair(key, asked)
-            with self._place():
-                return await self._turn(partial(make, run, other, asked))
+        """make(run, other run) in the queue of passes, cached under `name`."""
 
-        return await self._kept.get(name, made)
+        async def compute() -> T:
+            run, other = await self._both_runs(key, request)
+            with self._sweep_slot():
+                return await self._sweep_pass(partial(make, run, other))
 
-    async def _pair(self, key: str, asked: AskedParts) -> tuple[Trace, Trace | None]:
-        run = await self._run_of(key)
-        return run, None if asked.other is None else await self._run_of(asked.other)
+        return await self._sweep_cache.get(name, compute)
+
+    async def _both_runs(self, key: str, request: PatchRequest) -> tuple[Trace, Trace | None]:
+        run = await self._run(key)
+        return run, None if request.other is None else await self._run(request.other)
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        """One of the places of sweeps. Raises Busy; and Refused for what the run does not have."""
-        leave_place = self._places.take(current_askers())
+    def _sweep_slot(self) -> Iterator[None]:
+        """Hold one of the slots of sweeps. Raises Busy, and Refused for positions outside the run."""
+        release_slot = self._sweep_slots.acquire(current_askers())
         try:
             yield
         except IndexError as error:
             raise Refused(f"This run has no {error}.") from None
         finally:
-            leave_place()
+            release_slot()
 
-    def _tell(self, coming: SweepUnderWay, part: SweepPart | PartRows | PathEdges | PairRows) -> None:
-        with self._lock:
-            coming.parts.append(part)
-            hearers = [*coming.hearers]
-        for hear in hearers:
-            hear(part)
-
-    def _rows(self, rows: Rows, start: int, stop: int) -> tuple[RowAnswers, float]:
-        """What these rows give, and how many times they would fit into one turn. In a turn.
-
-        A sweep alone has the cores that torch leaves over as well, and takes half of the time; many leave them to the server.
-        """
-        alone = self._places.taken == 1 and rows.forward.loaded.device.type == "cpu"
-        most = min(cores() // torch.get_num_threads(), (stop - start) // FEWEST) if alone else 1
-        parts = rows.shares(start, stop, max(1, most))
-        beside = [self._beside.submit(timed, partial(rows.run, *part)) for part in parts[1:]]
-        try:
-            made = [timed(partial(rows.run, *parts[0]))]
-        finally:
-            wait(beside)  # the turn is over when all of it is
-        made += [future.result() for future in beside]
-        return together([outcome for outcome, _ in made]), min(turns for _, turns in made)
-
-    async def _turn(self, make: Callable[[], T]) -> T:
-        return await only_arrival(self._again(make))
+    async def _sweep_pass(self, make: Callable[[], T]) -> T:
+        return await self._pass(make, background=True)
 
 
-def begun(run: Trace, other: Trace | None, asked: SweepRequest) -> Sweeping:
-    """A sweep that is asked for."""
+def start_sweep(run: Trace, other: Trace | None, asked: SweepRequest) -> Sweeping:
+    """The sweep of a request."""
     if isinstance(asked, AblateHeads):
         return begin_heads(run, asked)
     if isinstance(asked, PatchHeads):
@@ -300,24 +315,24 @@ def begun(run: Trace, other: Trace | None, asked: SweepRequest) -> Sweeping:
     return begin_edges(run, asked)
 
 
-def larger(size: int, ran: int, turns: float) -> int:
-    """How many rows come next, where so many fitted so many times into a turn."""
-    return max(1, min(4 * size, int(ran * turns)))
+def next_batch_size(size: int, n_rows: int, fits: float) -> int:
+    """Rows of the next batch, if a batch of n_rows would fit this many times into a time slice."""
+    return max(1, min(4 * size, int(n_rows * fits)))
 
 
 def timed(make: Callable[[], T]) -> tuple[T, float]:
-    """What it gives, and how many times it would fit into one turn."""
+    """The result of make(), and how many times it would fit into a time slice."""
     clock, work = time.perf_counter(), time.thread_time()
     made = make()
     work, clock = time.thread_time() - work, time.perf_counter() - clock
-    by_work, by_clock = TURN / max(work, 1e-4), LONGEST / max(clock, 1e-4)
-    return made, min(by_work, max(by_clock, LEAST * by_work))
+    by_work, by_clock = TIME_SLICE_SECONDS / max(work, 1e-4), MAX_CLOCK_SECONDS / max(clock, 1e-4)
+    return made, min(by_work, max(by_clock, MIN_SLICE_SHARE * by_work))
 
 
 def sweep_bytes(
-    found: SweepPart | PartRows | PathEdges | PairRows | PartTests | HeadNotes | Ordered | tuple[Swap, ...],
+    found: SweepPart | PartRows | PathEdges | PairRows | PartTests | HeadNotes | EstimatedParts | tuple[Swap, ...],
 ) -> int:
-    """About what a sweep takes."""
+    """Approximate size of an answer of Sweeps."""
     if isinstance(found, PathEdges | PartTests):
         return 2048 + (2 * PLACE_BYTES * found.n if isinstance(found, PathEdges) else 0)
     if isinstance(found, HeadNotes):
@@ -327,7 +342,7 @@ def sweep_bytes(
     if isinstance(found, PairRows):
         numbers = sum(one.heads.nbytes + one.mlps.nbytes for one in found.pairs)
         return 2048 + numbers + sum(PLACE_BYTES + 4 * len(one.pair.text + one.pair.other) for one in found.pairs)
-    if isinstance(found, Ordered):
+    if isinstance(found, EstimatedParts):
         known = found.estimates
         numbers = sum(x.nbytes for x in (known.heads, known.mlps, known.resid) if x is not None)
         return 2048 + numbers + PLACE_BYTES * known.of

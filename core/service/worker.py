@@ -1,9 +1,9 @@
-"""Worker: where the answers of a Service in this process are computed, in turns, threads and from what is kept."""
+"""Worker: what all topics of the Service share. It starts and awaits runs, and computes answers in queues, threads and a cache."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -19,53 +19,56 @@ from ..run.predictions import Predictions
 from ..run.recorder import Held
 from ..run.request import Request
 from ..trace import Trace
-from .answer_cache import AnswerCache
-from .answers import Site, SiteId
-from .arrival import arrival, only_arrival
 from .engine import OWN, Engine
-from .facts import sites_of
-from .maps.compute import array
-from .turns import Places, Turns, current_askers
+from .event_loop import AnswerCache, wait_in_loop, wait_or_cancel
+from .facts import Site, SiteId, run_sites
+from .queue import Slots, TaskQueue, current_askers
 
 T = TypeVar("T")
 
-KEPT_BYTES = 64 << 20  # of answers that took long to compute
+CACHE_BYTES = 64 << 20  # of answers that took long to compute
 WORD_BYTES = 160  # of a predicted word: its id, spelling and probability
-MOST_WAITING = 512  # answers that wait for a thread
+MAX_WAITING = 512  # answers that wait for a thread
 MANY = "{n} parts of pictures are waiting already. Try again in a few seconds."
 SHORTER = "Try a shorter text, or a smaller part of the map."
 
 
 class Worker:
-    """What all topics of a LocalService share: beginning a run, waiting for it, and the ways of working something out of it."""
+    """Base of the classes that answer the questions of one topic."""
 
     def __init__(self, engine: Engine, workers: int | None = None) -> None:
         self.engine = engine
-        # Torch work: leave a core to the server. What is quick never waits for what takes seconds.
+        # Torch work leaves a core to the server. Quick answers never wait for slow ones.
         workers = workers or max(1, cores() - 1)
-        self._quick = Turns("quick", workers, engine.usage)
-        self._slow = Turns("slow", workers, engine.usage)
-        self._places = Places(MOST_WAITING, MANY, OWN)
-        self._kept = AnswerCache(KEPT_BYTES, nbytes, engine.weights)
+        self._quick = TaskQueue("quick", workers, engine.usage)
+        self._slow = TaskQueue("slow", workers, engine.usage)
+        self._slots = Slots(MAX_WAITING, MANY, OWN)
+        self._kept = AnswerCache(CACHE_BYTES, nbytes, engine.weight_versions)
 
     async def submit(self, request: Request) -> str:
+        """Start or join a run and return its key. Raises Busy; follow() raises all other errors."""
         self.engine.begin(request)
         return request.key
 
-    async def let_go(self, key: str) -> None:
-        self.engine.let_go(key)
+    async def release(self, key: str) -> None:
+        """The viewer moved on; the run need not be kept for them. Unknown keys are ignored."""
+        self.engine.release(key)
 
     async def edited(self, key: str, interventions: Sequence[Intervention]) -> str:
+        """Start or join the same run with additional interventions, and return its key.
+
+        It reads the same tokens: a target that an encoder-decoder generated is now given to it.
+        """
         request = await self.edited_request(key, interventions)
-        self.engine.begin(request, aside=True)
+        self.engine.begin(request, background=True)
         return request.key
 
     async def edited_request(self, key: str, interventions: Sequence[Intervention]) -> Request:
-        """What edited() begins."""
+        """The request of the run that edited() starts. Nothing is started."""
         request, run = self.engine.request_of(key), await self._run(key)
-        # A classifier whose decoder reads the text once more was given no target, and is given none.
-        again = run.spec.classes is not None and request.target_text is None
-        written = None if run.target is None or again else run.target.text
+        # A classifier whose decoder reads the text again was given no target, and is given none now.
+        rereads = run.spec.classes is not None and request.target_text is None
+        written = None if run.target is None or rereads else run.target.text
         source = request.texts if written is not None or not request.write else (run.source.text, *request.texts[1:])
         return replace(
             request,
@@ -75,27 +78,48 @@ class Worker:
             write=0,
         )
 
-    # how it is computed
+    # how answers are computed
 
     async def _run(self, key: str) -> Trace:
-        """The trace of a key, seen from its first text. Whoever waits for it here counts as one who waits for the run."""
-        waiting = self.engine.submit(self.engine.request_of(key))
+        """The trace of a key, as seen from its first text. The caller counts as a waiter of the run."""
+        handle = self.engine.submit(self.engine.request_of(key))
         try:
-            return (await arrival(waiting.future)).text(0)
+            return (await wait_in_loop(handle.future)).text(0)
         finally:
-            waiting.cancel()
+            handle.cancel()
 
-    async def _again(self, key: str, make: Callable[[Trace], T], aside: bool = False) -> T:
-        """Something that runs the model once more, in its turn. Raises Refused for positions that the run does not have."""
+    async def _rerun(self, key: str, make: Callable[[Trace], T], background: bool = False) -> T:
+        """Compute something that runs the model again, in the queue of passes. Raises Refused for positions outside the run."""
         run = await self._run(key)
         try:
-            return await self._pass(partial(make, run), aside)
+            return await self._pass(partial(make, run), background)
         except IndexError as error:
             raise Refused(f"This run has no {error}.") from None
 
-    async def _pass(self, make: Callable[[], T], aside: bool = False) -> T:
-        """Run a model in its turn and return the result."""
-        return await only_arrival(self.engine.again(make, aside))
+    async def _rerun_once(self, name: Hashable, key: str, make: Callable[[Trace], T], background: bool = False) -> T:
+        """Like _rerun(), cached under `name`."""
+        return await self._kept.get(name, lambda: self._rerun(key, make, background))
+
+    async def _pass(self, make: Callable[[], T], background: bool = False) -> T:
+        """Call a function that runs a model in the queue of passes."""
+        return await wait_or_cancel(self.engine.schedule(make, background))
+
+    async def _work(self, make: Callable[[], T], slow: bool = False) -> T:
+        """Compute something that only reads the tensors of a run, in a thread of one of the two pools."""
+        release_slot = self._slots.acquire(current_askers())
+        future = (self._slow if slow else self._quick).submit(partial(self._guarded, make))
+        future.add_done_callback(lambda _: release_slot())
+        return await wait_or_cancel(future)
+
+    async def _work_once(self, name: Hashable, make: Callable[[], T]) -> T:
+        """Compute something slow that only reads tensors, cached under `name`."""
+        return await self._kept.get(name, lambda: self._work(make, slow=True))
+
+    def _guarded(self, make: Callable[[], T]) -> T:
+        with memory.guarded(self.engine.device, "This picture", SHORTER):
+            return make()
+
+    # parts of a run
 
     async def _record(self, key: str, record: int) -> AttentionRecord:
         run = await self._run(key)
@@ -110,47 +134,28 @@ class Worker:
         return run, sites[site]
 
     async def _norms(self, key: str, run: Trace, record: int) -> Tensor:
-        """[head, key], which for a long run takes another pass."""
+        """[head, key]: norms of the projected values. For a long run this takes another pass."""
 
         async def make() -> Tensor:
-            return await self._work((await self._held(run.attention[record])).value_norms, slow=True)
+            return await self._work((await self._with_values(run.attention[record])).value_norms, slow=True)
 
         return await self._kept.get(("norms", key, record), make)
 
-    async def _held(self, record: AttentionRecord) -> AttentionRecord:
-        """The same record with its values, which of a long run come from another pass, in its turn."""
+    async def _with_values(self, record: AttentionRecord) -> AttentionRecord:
+        """The record with its values, which another pass computes if the run is too long to hold them."""
         if isinstance(record.values, Held):
             return record
         return replace(record, values=Held(await self._pass(record.values)))
 
-    async def _work(self, make: Callable[[], T], slow: bool = False) -> T:
-        """Something that only reads what a run holds, in a thread of one of the two pools."""
-        leave_place = self._places.take(current_askers())
-        future = (self._slow if slow else self._quick).submit(partial(self._guarded, make))
-        future.add_done_callback(lambda _: leave_place())
-        return await only_arrival(future)
-
-    def _guarded(self, make: Callable[[], T]) -> T:
-        with memory.guarded(self.engine.device, "This picture", SHORTER):
-            return make()
-
-
-def run_sites(run: Trace) -> tuple[Site, ...]:
-    lengths = {"source": len(run.source), "target": 0 if run.target is None else len(run.target)}
-    return sites_of(run.config, lengths, has_target=run.target is not None)  # type: ignore[arg-type]
-
 
 def check_below(what: str, value: int, n: int) -> None:
+    """Raises Refused unless 0 ≤ value < n."""
     if not 0 <= value < n:
         raise Refused(f"There is no {what} {value} in this run: they are counted from 0 to {n - 1}.")
 
 
-def array_of(rows: Sequence[Tensor]) -> np.ndarray:
-    return np.stack([array(row) for row in rows])
-
-
 def nbytes(value: object) -> int:
-    """About what an answer takes."""
+    """Approximate size of an answer."""
     if isinstance(value, Tensor | np.ndarray):
         return value.nbytes
     if isinstance(value, tuple):

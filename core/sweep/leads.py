@@ -72,7 +72,7 @@ def logit_diff_between(
         others = [] if other is None else _top_two(other, None if position is None else at)[:1]
         alternative = next((token for token in (*others, *own) if token != answer), None)
     if alternative is None or alternative == answer:
-        raise TextError("An answer has no lead over itself. Give another rival.")
+        raise TextError("An answer has no lead over itself. Give another alternative.")
     return LogitDiff(answer, alternative, at)
 
 

@@ -11,11 +11,11 @@ import torch
 import core
 from app.attention import picture
 from app.session import service as session_service
-from core.service import Calls, Facts, LocalService
+from core.service import Facts, LocalService, SyncCalls
 from core.trace import Trace
 
 T = TypeVar("T")
-_numbers, _calls = count(), Calls(cast(Any, None))
+_numbers, _calls = count(), SyncCalls(cast(Any, None))
 
 
 def ask(call: Coroutine[Any, Any, T]) -> T:
@@ -29,7 +29,7 @@ def serve(run: Trace) -> tuple[LocalService, Facts]:
     request = core.Request("given", (f"run {next(_numbers)}",))
     with engine._lock:
         engine._remember(request)
-        engine._keep(request.key, run, 0)
+        engine._store_trace(request.key, run, 0)
     service = LocalService(engine)
     return service, ask(service.facts(request.key))
 

@@ -72,7 +72,7 @@ def is_short(request: engine.Request) -> bool:
     return short(request) and not any(word in request.texts[0] for word in ("slowly", "a while", "breaks", IN_PARTS))
 
 
-def run(loaded: Loaded, job: engine.Job, watch: engine.Watch) -> Trace:
+def run(loaded: Loaded, job: engine.Job, on_progress: engine.ProgressFactory) -> Trace:
     """In layer 2, "slowly" in a text takes ten minutes, unless it is cancelled, and "a while" until a test asks for /go-on.
 
     "In parts" waits likewise in the second layer of its second part. "Let Distant arrive." lets that model arrive. "Breaks" fails.
@@ -80,11 +80,11 @@ def run(loaded: Loaded, job: engine.Job, watch: engine.Watch) -> Trace:
     text = job.request.texts[0]
 
     def slow(*asked: Any) -> Callable[[Trace], object]:
-        tell = watch(*asked)
+        tell = on_progress(*asked)
 
         def slowly(so_far: Trace) -> None:
             tell(so_far)
-            if IN_PARTS in text and (job.part, job.layers_done) == (1, 1):
+            if IN_PARTS in text and (job.chunk, job.layers_done) == (1, 1):
                 wait(job)
             if not so_far.records or so_far.records[-1].layer != 2:
                 return

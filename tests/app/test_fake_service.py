@@ -26,7 +26,7 @@ from app.shell import routes
 from app.transport import messages
 from core.errors import Unknown
 from core.run.request import Progress, Request
-from core.service import Calls, Column, Facts, LocalService, MapTransform, Row, Service, TensorPlace, Tile
+from core.service import Column, Facts, LocalService, MapTransform, Row, Service, SyncCalls, TensorPlace, Tile
 
 TEXT = "A recorded cat sat."
 REQUEST = Request(service.DEFAULT_MODEL, (TEXT,))
@@ -129,7 +129,7 @@ def recording() -> bytes:
 def recorded(recording: bytes, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     fake = Recorded(recording)
     monkeypatch.setattr(service, "service", lambda: fake)
-    monkeypatch.setattr(service, "calls", cache(lambda: Calls(fake)))  # type: ignore[arg-type]
+    monkeypatch.setattr(service, "calls", cache(lambda: SyncCalls(fake)))  # type: ignore[arg-type]
     return fake
 
 

@@ -24,7 +24,7 @@ from app.rooms.generate import choices, export, routes, words
 from app.session import models as session_models
 from app.session import service
 from app.transport import messages
-from core.service import MOST_WRITTEN, Facts, OpenedText
+from core.service import MOST_WRITTEN, Facts, PreparedText
 from core.write.writing import label
 from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, Screen, idle, once
@@ -188,7 +188,7 @@ def test_what_is_refused_while_words_come_is_said_behind_them(monkeypatch: pytes
     async def interrupted(*arguments: Any, **named: Any) -> Any:
         async for answer in begun(*arguments, **named):
             yield answer
-            if not isinstance(answer, OpenedText):
+            if not isinstance(answer, PreparedText):
                 raise core.Busy("65 sentences are waiting already. Try again in a few seconds.")
 
     monkeypatch.setattr(service.service(), "write", interrupted)

@@ -21,7 +21,7 @@ from core.model.rules import REASONS
 from core.read import aggregate, measures
 from core.run.request import Request
 from core.service import HIDDEN, MapTransform, word_groups
-from core.service.maps import compute
+from core.service import maps as compute
 from core.trace import Trace
 from tests.app.served import ask as answered
 from tests.app.served import drawn, local, serve

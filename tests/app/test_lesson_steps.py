@@ -35,7 +35,7 @@ from core.model.config import Position
 from core.plan import PRESETS, kv_cache
 from core.plan.saved import lesson_terms
 from core.run.request import Request
-from core.service import Facts, FrameFacts, News
+from core.service import Facts, FrameFacts, TrainingUpdate
 from tests.app.served import ask
 
 STEPS = {f"{i}.{k}": step for i, lesson in enumerate(LESSONS, 1) for k, step in enumerate(lesson.steps, 1)}
@@ -575,12 +575,12 @@ class Trained:
     def __init__(self, *known: tuple[Spec, list[float], list[FrameFacts]]) -> None:
         self.known = {spec: (losses, frames) for spec, losses, frames in known}
 
-    async def training(self, spec: Spec) -> News:
+    async def training(self, spec: Spec) -> TrainingUpdate:
         if spec not in self.known:
             raise Refused("There is no such training yet.")
         losses, frames = self.known[spec]
         points = tuple(watched_training.Point(i, loss, 0.5) for i, loss in enumerate(losses, 1))
-        return News("ended", points=points, frames=tuple(frames))
+        return TrainingUpdate("ended", points=points, frames=tuple(frames))
 
 
 def frames(whole: int, *given: tuple[int, float]) -> list[FrameFacts]:

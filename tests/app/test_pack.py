@@ -19,7 +19,7 @@ from core.model.rules import REASONS
 from core.read import measures
 from core.run.attention import AttentionRecord
 from core.service import MapTransform
-from core.service.maps.compute import reasons
+from core.service.maps import reasons
 from core.trace import Trace
 from tests.app.served import ask, drawn, serve
 

@@ -424,7 +424,7 @@ def test_a_storm_of_slow_tiles_stalls_no_other_route(monkeypatch: pytest.MonkeyP
     of = {"run": run.key, "record": 0, "head": 1, "q0": 0, "q1": 5, "k0": 0, "k1": 5}
     with TestClient(Starlette(routes=routes.ROUTES)) as client, ThreadPoolExecutor(storm) as visitors:
         tiles = [visitors.submit(client.get, "/headlight/tile", params=of) for _ in range(storm)]
-        while own._places.taken < storm:  # until all of them are in line
+        while own._slots.taken < storm:  # until all of them are in line
             time.sleep(0.01)
         others = [
             client.get("/healthz"),

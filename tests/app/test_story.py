@@ -23,7 +23,7 @@ from app.shell import registry
 from core.read.head_roles import openings
 from core.read.measures import correlation
 from core.service.facts import facts_of
-from core.service.next_words import next_words_of
+from core.service.service import next_words_of
 from tests.app.browsing import box_of
 from tests.app.plain import Plain
 from tests.app.test_export import SVG, matrix, saved, table

@@ -30,8 +30,8 @@ from core.checkpoints import load
 from core.learn import saved_runs, watched_training
 from core.learn.tasks import problems
 from core.learn.watched_training import Frame, Point, Spec
-from core.service import FrameFacts, LookFacts, News
-from core.service.training.trainer import DIED
+from core.service import FrameFacts, LookFacts, TrainingUpdate
+from core.service.training import PROCESS_DIED
 from core.trace import trace
 from tests.app.axe import faults
 from tests.app.browsing import idle
@@ -539,10 +539,10 @@ def test_who_learns_at_the_same_step_is_named_together() -> None:
 def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, plain_address: str) -> None:
     """What is lost and when one is refused: core/test_trainer.py."""
     full = "20 trainings wait already, and that is the most. Try again in a minute."
-    begun = News("running", points=tuple(watched_training.Point(step, 2.5, 0.5) for step in (1, 2)))
-    died = routes.line(begun) + routes.line(News("failed", why=DIED))
-    ended = routes.line(begun) + routes.line(News("ended", points=(watched_training.Point(3, 2.4, 0.5),)))
-    queued = routes.line(News("waiting", place=2, seconds=21.0))
+    begun = TrainingUpdate("running", points=tuple(watched_training.Point(step, 2.5, 0.5) for step in (1, 2)))
+    died = routes.line(begun) + routes.line(TrainingUpdate("failed", why=PROCESS_DIED))
+    ended = routes.line(begun) + routes.line(TrainingUpdate("ended", points=(watched_training.Point(3, 2.4, 0.5),)))
+    queued = routes.line(TrainingUpdate("waiting", place=2, seconds=21.0))
     answers: list[Callable[[Route], None]] = [
         lambda route: route.fulfill(status=503, body=full),
         lambda route: route.fulfill(body=died, content_type="application/x-ndjson"),
@@ -560,7 +560,7 @@ def test_a_run_that_is_refused_that_is_lost_and_that_ends_say_so(page: Page, pla
     expect(page.locator(".fact")).to_have_text(full)
     expect(page.locator(".kept")).to_be_hidden()
     page.get_by_role("button", name=words.COMPONENT["train_again"], exact=True).click()
-    expect(page.locator(".fact")).to_have_text(words.COMPONENT["failed"].format(why=DIED))
+    expect(page.locator(".fact")).to_have_text(words.COMPONENT["failed"].format(why=PROCESS_DIED))
     expect(page.locator(".train")).to_have_attribute("data-last", "2")  # what there was stays
     page.get_by_role("button", name=words.COMPONENT["train_again"], exact=True).click()
     page.locator('.train[data-state="ended"][data-last="3"]').wait_for()
@@ -650,7 +650,7 @@ def test_keys_move_the_step_the_head_and_the_twin_and_begin_no_training(plain_an
 
 def test_news_travels_as_lines_and_a_loss_that_is_none_as_null() -> None:
     facts = FrameFacts(3, (1.0,), (0.5,), 12, (0.1, 0.2))
-    said = json.loads(routes.line(News("running", points=(Point(3, float("nan"), 0.5),), frames=(facts,))))
+    said = json.loads(routes.line(TrainingUpdate("running", points=(Point(3, float("nan"), 0.5),), frames=(facts,))))
     assert said["points"] == [[3, None, 0.5]] and said["frames"][0]["whole"] == 12
 
 

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from app.rooms.train import own_text
 from app.transport import visitors, words
 from core.service import TextTrainer
-from core.service.training.text_trainer import NONE
+from core.service.text_training import NONE
 
 TEXT = "/headlight/train/text"
 STORY = "The small cat sat on the mat and looked at the moon. " * 60

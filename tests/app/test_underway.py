@@ -29,7 +29,7 @@ from core.errors import RunCancelled
 from core.run.request import Request
 from core.service import THUMBNAIL, LocalService
 from core.service.facts import facts_of
-from core.service.in_progress import MOST_RUNS, RunInProgress, RunsInProgress
+from core.service.pictures import MAX_RUNS, RunInProgress, RunsInProgress
 from core.trace import Trace
 from tests.app.served import ask, drawn
 from tests.app.test_pack import SMALL
@@ -77,7 +77,7 @@ def test_a_small_run_has_none_since_every_weight_is_sent():
 
 
 def test_runs_that_nobody_looked_at_are_forgotten():
-    first, *others = [Request("minilm", (f"{i} " * 150,)) for i in range(MOST_RUNS + 1)]
+    first, *others = [Request("minilm", (f"{i} " * 150,)) for i in range(MAX_RUNS + 1)]
     shared = local()
     for request in (first, *others):
         shared.engine.run(request)
@@ -149,8 +149,10 @@ class Gate:
 
     def __init__(self, shared: LocalService, layer: int) -> None:
         self.layer, self.reached, self.open = layer, threading.Event(), threading.Event()
-        self.live, real = shared._in_progress, shared.engine.watch
-        shared.engine.watch = lambda request, future, changed: self.watched(request.key, real(request, future, changed))
+        self.live, real = shared._in_progress, shared.engine.on_progress
+        shared.engine.on_progress = lambda request, future, changed: self.watched(
+            request.key, real(request, future, changed)
+        )
 
     def watched(self, key: str, tell: Callable[[Trace], object]) -> Callable[[Trace], None]:
         def wait(so_far: Trace) -> None:

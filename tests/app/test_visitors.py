@@ -18,7 +18,7 @@ from app.shell import routes as shell_routes
 from app.transport import rate_limits, visitors, words
 from core import secret
 from core.errors import TextError
-from core.service.turns import CROWD, current_askers
+from core.service.queue import VISITORS_PER_ADDRESS, current_askers
 
 ANN, BOB = ("ann", "at school"), ("bob", "at school")
 
@@ -52,8 +52,8 @@ def test_what_a_visitor_has_used_comes_back_with_time() -> None:
 
 def test_new_names_are_no_way_around_the_limit_of_an_address() -> None:
     balances = rate_limits.Balances({"seconds": rate_limits.Rate(3, 1e-9)}, Clock())
-    got = [balances.take((f"name {i}", "at one place"), "seconds") for i in range(10 * CROWD)]
-    assert got.count(0) == 3 * CROWD and not any(got[: 3 * CROWD])
+    got = [balances.take((f"name {i}", "at one place"), "seconds") for i in range(10 * VISITORS_PER_ADDRESS)]
+    assert got.count(0) == 3 * VISITORS_PER_ADDRESS and not any(got[: 3 * VISITORS_PER_ADDRESS])
     assert balances.take(("name 1", "at another"), "seconds") == 0
 
 

@@ -568,7 +568,7 @@ def test_the_word_chances_are_those_of_the_next_word() -> None:
         service = session_service.service()
         runs = Runs(example("agreement")[0].steps[0], "smollm2", service)
         facts = await runs.facts("The keys to the cabinet")
-        return await service.word_chances(facts.key, ["are", "cabinetmaker", "of"], 1), await service.next_words(
+        return await service.token_probabilities(facts.key, ["are", "cabinetmaker", "of"], 1), await service.next_words(
             facts.key, [1], 3
         )
 

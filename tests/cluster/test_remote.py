@@ -26,22 +26,22 @@ from core.learn.watched_training import Point
 from core.run.request import Request
 from core.service import (
     AblateHeads,
-    Calls,
     Component,
     LocalService,
     MapTransform,
-    News,
     Pair,
     PatchHeads,
     Service,
     SweepPart,
+    SyncCalls,
     TensorPlace,
+    TrainingUpdate,
     WalkNumber,
     WrittenToken,
 )
-from core.service.answers import AskedParts, AskedPaths
 from core.service.engine import Engine
-from core.service.turns import Askers, asked_by
+from core.service.queue import Askers, asked_by
+from core.service.sweep_rows import PatchRequest, PathRequest
 from core.sweep.ablations import RowAnswers
 from core.sweep.sweeps import HeadPlace, Sweep
 from core.write.generate import Sampling
@@ -50,7 +50,7 @@ from tests.cluster.serving import Answers, answering_for, served
 TEXT = Request("induction", ("nhpcgojbalim|cgoj",))
 OTHER = Request("induction", ("abcdefghklmn|abcd",))
 HEAD = MapTransform(1, 1)
-# Calls whose answers depend on nothing but the run, as tests ask them.
+# SyncCalls whose answers depend on nothing but the run, as tests ask them.
 ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("thumbnails", ()),
     ("heads", ()),
@@ -66,7 +66,7 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("terms", (WalkNumber("decoder", 0, 5, "attn.q", (0, 1)),)),
     ("predictions", ([3, 4], 3)),
     ("next_words", (range(2, 5),)),
-    ("word_chances", (["a", "b", "abc"],)),
+    ("token_probabilities", (["a", "b", "abc"],)),
     ("roles", ()),
     ("openings", ()),
     ("opening_look", ()),
@@ -92,17 +92,17 @@ ASKED: list[tuple[str, tuple[Any, ...]]] = [
     ("written_text", ((4, 5),)),
     ("compare", (OTHER.key,)),
     ("answer_change", (OTHER.key,)),
-    ("part_estimates", (AskedParts(OTHER.key),)),
-    ("part_tests", (AskedParts(OTHER.key), Component("mlp", 1))),
-    ("head_notes", (AskedParts(OTHER.key),)),
+    ("part_estimates", (PatchRequest(OTHER.key),)),
+    ("part_tests", (PatchRequest(OTHER.key), Component("mlp", 1))),
+    ("head_notes", (PatchRequest(OTHER.key),)),
 ]
 STREAMED: list[tuple[str, tuple[Any, ...]]] = [
     ("write", ((), 5, Sampling(temperature=1.0, seed=3))),
     ("beams", (3, 4)),
     ("sweep", (AblateHeads(),)),
     ("sweep", (PatchHeads(OTHER.key),)),
-    ("part_rows", (AskedParts(OTHER.key),)),
-    ("path_edges", (AskedParts(OTHER.key), AskedPaths(((0, 0), (0, 1), (1, 0), (1, 1))))),
+    ("part_rows", (PatchRequest(OTHER.key),)),
+    ("path_edges", (PatchRequest(OTHER.key), PathRequest(((0, 0), (0, 1), (1, 0), (1, 1))))),
     ("pair_rows", (tuple(Pair("abcabc", f"abc{word}bc") for word in "dbc"),)),
 ]
 
@@ -286,7 +286,7 @@ def test_a_run_is_followed_to_its_end_and_edited(here: Service, there: Service) 
 
 
 def test_threads_ask_as_they_ask_here(there: Service) -> None:
-    calls = Calls(there)
+    calls = SyncCalls(there)
     ticket = calls.submit(TEXT)
     ticket.result()
     assert calls.result(there.facts(ticket.key)).key == TEXT.key
@@ -295,7 +295,7 @@ def test_threads_ask_as_they_ask_here(there: Service) -> None:
 
 
 def test_what_is_refused_there_is_refused_here(there: Service) -> None:
-    calls = Calls(there)
+    calls = SyncCalls(there)
     with pytest.raises(TextError):
         calls.submit(Request("copy", ("",))).result()
     with pytest.raises(Refused, match="There is no row 99"):
@@ -339,7 +339,7 @@ def test_who_waits_for_long_hears_a_beat(
     monkeypatch: pytest.MonkeyPatch, serve: Callable[[Answers], str], here: LocalService
 ) -> None:
     """Without one, a machine that has gone without a word could not be told from one that works."""
-    monkeypatch.setattr(answering, "BEAT", 0.01)
+    monkeypatch.setattr(answering, "BEAT_SECONDS", 0.01)
 
     heard = threading.Event()
 
@@ -421,7 +421,7 @@ def test_rows_of_a_sweep_come_once() -> None:
 def test_steps_of_a_training_come_once() -> None:
     seen = remote.Seen()
     points = [Point(step, 1.0, 0.0) for step in range(6)]
-    news = [News("running", points=tuple(points[a:b])) for a, b in ((0, 2), (2, 4), (0, 3), (3, 6))]
+    news = [TrainingUpdate("running", points=tuple(points[a:b])) for a, b in ((0, 2), (2, 4), (0, 3), (3, 6))]
     found = [seen.new("train", one) for one in news]
     assert [[point.step for point in one.points] for one in found if one] == [[0, 1], [2, 3], [], [4, 5]]
 

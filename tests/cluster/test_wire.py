@@ -90,7 +90,7 @@ class Own:
 
 @pytest.mark.parametrize("value", [Own(), {1, 2}, np.array([Own()]), 1j])
 def test_nothing_else_may_travel(value: Any) -> None:
-    with pytest.raises(TypeError, match="nothing that a Service"):
+    with pytest.raises(TypeError, match="not named by the annotations of a Service"):
         wire.packed(value)
 
 

@@ -19,7 +19,7 @@ from core.model.hooks import ReadHook, hooked
 from core.model.text import from_ids
 from core.run.batched_trace import trace_together
 from core.run.trace_record import TraceRecord
-from core.service import Waiting
+from core.service import RunHandle, jobs
 from core.service import engine as engine_module
 from core.trace import Trace
 from tests.core.conftest import make_loaded
@@ -113,12 +113,12 @@ def test_what_cannot_run_together_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         trace_together(loaded, texts)
 
 
-def waiting(*tickets: Waiting[Trace]) -> None:
+def waiting(*tickets: RunHandle[Trace]) -> None:
     while any(ticket.progress.stage != "waiting" for ticket in tickets):
         time.sleep(0.005)
 
 
-def ask(shared: core.Engine, *texts: str, **more: Any) -> list[Waiting[Trace]]:
+def ask(shared: core.Engine, *texts: str, **more: Any) -> list[RunHandle[Trace]]:
     return [shared.submit(core.Request("one", (text,), **more)) for text in texts]
 
 
@@ -139,7 +139,7 @@ def test_short_texts_that_wait_run_in_one_pass_and_each_gets_its_own() -> None:
         check_alone(run, core.trace(run.loaded, text))
         assert (jobs[text].layers_done, jobs[text].layers_total) == (2, 2)
     assert edited[0].result().interventions == (core.Temperature(2.0),)
-    shared._turns.submit(lambda: None).result()
+    shared._queue.submit(lambda: None).result()
     assert gate.layers == 2 + 2 + 2 + 2 * 4, "the first, four in one pass, the edited one, and four to compare"
     assert shared.status()["running_or_waiting"] == 0
 
@@ -150,13 +150,13 @@ def test_no_more_run_together_than_is_good_for_them() -> None:
     ask(shared, "first")
     assert gate.begun.wait(10)
     long = " ".join(WORDS * 2)  # more than twice as long as the others
-    tickets = ask(shared, *(f"the {word} and {word}" for word in WORDS[:10]), long, long + " " * engine_module.SHORT)
+    tickets = ask(shared, *(f"the {word} and {word}" for word in WORDS[:10]), long, long + " " * jobs.SHORT_TEXT_CHARS)
     waiting(*tickets)
     gate.open.set()
     runs = [ticket.result() for ticket in tickets]
     assert [len(run.source) for run in runs] == [4] * 10 + [32, 32]
     together = [run for run in runs if run.seconds == runs[0].seconds]
-    assert together == runs[: engine_module.TOGETHER], "those that wait longest"
+    assert together == runs[: engine_module.MAX_BATCH], "those that wait longest"
     assert gate.layers == 2 * (1 + 1 + 1 + 1 + 1), "the first, eight, two, and the two long ones"
 
 
@@ -250,8 +250,8 @@ def test_texts_that_many_threads_ask_for_at_once_are_each_their_own() -> None:
 
 
 def test_what_is_edited_written_on_or_has_a_target_runs_by_itself() -> None:
-    assert not engine_module.is_short(core.Request("one", ("the cat",), "le chat"))
-    assert not engine_module.is_short(core.Request("one", ("the cat",), write=3))
-    assert not engine_module.is_short(core.Request("one", ("the cat", "the mat")))
-    assert not engine_module.is_short(core.Request("one", ("the cat",), None, (core.Temperature(2.0),)))
-    assert engine_module.is_short(core.Request("one", ("the cat",)))
+    assert not jobs.is_short(core.Request("one", ("the cat",), "le chat"))
+    assert not jobs.is_short(core.Request("one", ("the cat",), write=3))
+    assert not jobs.is_short(core.Request("one", ("the cat", "the mat")))
+    assert not jobs.is_short(core.Request("one", ("the cat",), None, (core.Temperature(2.0),)))
+    assert jobs.is_short(core.Request("one", ("the cat",)))

@@ -22,7 +22,7 @@ from core import memory
 from core.errors import Busy, CheckpointError, GenerationError, RunCancelled, TextError, TooLarge, Unknown
 from core.run import chunks
 from core.run.request import RunEnded
-from core.service import engine as engine_module
+from core.service import jobs
 from core.write.continuation import CONTINUATION, with_continuation
 from core.write.generate import candidates, pick
 from tests.core.conftest import make_loaded
@@ -142,20 +142,20 @@ def test_the_bytes_of_all_traces_are_always_those_that_are_held() -> None:
 
 
 def test_of_traces_that_were_let_go_only_the_newest_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.service.engine.LET_GO", 2)
+    monkeypatch.setattr("core.service.engine.MAX_RELEASED_TRACES", 2)
     shared = engine()
     keys = [core.Request("one", (text,)).key for text in sentences(6)]
     runs = [shared.run(core.Request("one", (text,))) for text in sentences(6)]
     for key in keys[:2]:
-        shared.let_go(key)
-    shared.let_go(keys[1])  # by another visitor as well
+        shared.release(key)
+    shared.release(keys[1])  # by another visitor as well
     assert shared.status()["traces"] == 6
     assert shared.trace(keys[0]) is runs[0]  # somebody still looks at this one
     for key in keys[2:4]:
-        shared.let_go(key)
+        shared.release(key)
     assert shared.status()["traces"] == 5
     assert [shared.trace(key) is run for key, run in zip(keys, runs, strict=True)] == [True, False, *4 * [True]]
-    shared.let_go("0" * 64)  # of no run
+    shared.release("0" * 64)  # of no run
     assert shared.status()["traces"] == 6
     assert shared.status()["trace_bytes"] == sum(run.nbytes for run in runs)
 
@@ -163,7 +163,7 @@ def test_of_traces_that_were_let_go_only_the_newest_stay(monkeypatch: pytest.Mon
 def test_requests_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = engine()
     first, *others = (core.Request("one", (text,)) for text in sentences(10))
-    monkeypatch.setattr("core.service.engine.REMEMBERED_BYTES", 5 * first.nbytes)
+    monkeypatch.setattr("core.service.engine.MAX_REMEMBERED_BYTES", 5 * first.nbytes)
     shared.run(first)
     assert shared.trace(first.key).texts == 1
     for request in others:
@@ -229,7 +229,7 @@ def test_what_nobody_asks_about_is_given_back_and_runs_again_for_who_returns(mon
 
 
 def test_an_engine_looks_for_such_traces_by_itself_and_goes_when_it_is_let_go() -> None:
-    shared = engine(idle=0.02)
+    shared = engine(idle_seconds=0.02)
     shared.run(core.Request("one", ("the cat sat",)))
     until = time.monotonic() + 20
     while shared.status()["traces"]:
@@ -294,9 +294,9 @@ def test_typing_goes_before_questions_and_these_before_background_work() -> None
     first = shared.submit(core.Request("one", ("first",)))
     assert gate.begun.wait(10)
     done: list[str] = []
-    shared.begin(core.Request("one", ("aside",)), aside=True)
-    turns = [shared.again(partial(done.append, f"aside {i}"), aside=True) for i in range(2)]
-    turns.append(shared.again(partial(done.append, "question")))
+    shared.begin(core.Request("one", ("aside",)), background=True)
+    turns = [shared.schedule(partial(done.append, f"aside {i}"), background=True) for i in range(2)]
+    turns.append(shared.schedule(partial(done.append, "question")))
     typed = shared.submit(core.Request("one", ("typed",)))
     typed.future.add_done_callback(lambda _: done.append("typed"))
     assert typed.progress.ahead == 1
@@ -306,7 +306,7 @@ def test_typing_goes_before_questions_and_these_before_background_work() -> None
     for turn in turns:
         turn.result(10)
     assert done == ["a run", "typed", "question", "aside 0", "aside 1"] and first.done()
-    failing = shared.again(partial(int, "x"), aside=True)
+    failing = shared.schedule(partial(int, "x"), background=True)
     with pytest.raises(ValueError, match="invalid literal"):
         failing.result(10)
     assert shared.status()["running_or_waiting"] == 0
@@ -327,12 +327,12 @@ def test_who_waits_hears_how_many_are_before() -> None:
 
 
 def test_a_long_text_lets_shorter_ones_go_first_and_its_place_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "YIELDS", 60.0)
+    monkeypatch.setattr(jobs, "LONG_TEXT_DELAY_SECONDS", 60.0)
     gate, done = Gate(), []
-    shared = engine(gate, ended=lambda told: done.append(told.tokens))
+    shared = engine(gate, on_finished=lambda told: done.append(told.tokens))
     first = shared.submit(core.Request("one", ("first",)))
     assert gate.begun.wait(10)
-    texts = ("the cat sat on" + engine_module.LONG * " ", "a mat", "on a mat")
+    texts = ("the cat sat on" + jobs.LONG_TEXT_CHARS * " ", "a mat", "on a mat")
     waiting = [shared.submit(core.Request("one", (text,))) for text in texts]
     while any(ticket.progress.stage != "waiting" for ticket in waiting):
         time.sleep(0.005)
@@ -345,7 +345,7 @@ def test_a_long_text_lets_shorter_ones_go_first_and_its_place_says_so(monkeypatc
 
 def test_an_operator_hears_of_every_run_and_of_no_text() -> None:
     heard: list[RunEnded] = []
-    shared = engine(Loader(), ended=heard.append)
+    shared = engine(Loader(), on_finished=heard.append)
     with pytest.raises(TextError):
         shared.run(core.Request("one", ("",)))
     found = shared.run(core.Request("one", ("the cat",)))
@@ -367,7 +367,7 @@ def test_a_mistake_beside_a_run_is_logged_and_keeps_nobody_waiting(caplog: pytes
             return super().__call__(model_id, **given)
 
     gate, told = threading.Event(), []
-    shared = engine(Failing(), ended=fail)
+    shared = engine(Failing(), on_finished=fail)
     request = core.Request("one", ("the cat",))
     ticket = shared.submit(request, fail)  # of a page that failed,
     shared.submit(request, lambda: told.append(1))  # and of another one
@@ -377,7 +377,7 @@ def test_a_mistake_beside_a_run_is_logged_and_keeps_nobody_waiting(caplog: pytes
         shared.run(core.Request("one", ("",)))
     assert shared.run(core.Request("one", ("the mat",))).source.text == "the mat"
     assert shared.status()["running_or_waiting"] == 0
-    assert "Who was told of a run failed" in caplog.text and "Counting a run that has ended failed" in caplog.text
+    assert "A run listener failed" in caplog.text and "The on_finished callback failed" in caplog.text
 
 
 def test_looking_for_idle_traces_goes_on_after_a_mistake(
@@ -393,9 +393,9 @@ def test_looking_for_idle_traces_goes_on_after_a_mistake(
         again.set()
 
     monkeypatch.setattr(core.Engine, "drop_idle", fail_once)
-    shared = engine(idle=0.02)
+    shared = engine(idle_seconds=0.02)
     assert again.wait(20) and shared.run(core.Request("one", ("the cat",)))
-    assert "is done again" in caplog.text
+    assert "failed; retrying" in caplog.text
 
 
 def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,7 +446,7 @@ def test_a_submitted_run_ends_as_a_run_that_is_waited_for() -> None:
 
 def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
     gate, shown = Gate(), []
-    shared = engine(gate, watch=lambda request, end, _: lambda so_far: shown.append((request.texts, end, so_far)))
+    shared = engine(gate, on_progress=lambda request, end, _: lambda so_far: shown.append((request.texts, end, so_far)))
     ticket = shared.submit(core.Request("one", ("the cat sat",)))
     assert gate.begun.wait(10) and ticket.progress == core.Progress("running", layers_done=0, layers_total=2)
     [(texts, end, start)] = shown
@@ -474,7 +474,7 @@ def test_a_text_without_room_is_read_in_parts_and_says_which(monkeypatch: pytest
     whole = engine().run(request)
     monkeypatch.setattr(chunks, "SIZES", (6,))
     monkeypatch.setattr(chunks, "budget", lambda device, free: whole.predicted_bytes - 1)
-    monkeypatch.setattr(engine_module, "BETWEEN", 0.0)
+    monkeypatch.setattr(jobs, "NOTIFY_INTERVAL_SECONDS", 0.0)
     seen: list[tuple[int, int, int]] = []
     begin = threading.Event()
 
@@ -565,7 +565,7 @@ def test_one_who_waits_no_longer_is_counted_once_however_often_that_is_said() ->
         assert gate.begun.wait(10)
         for done in [pool.submit(cancel) for _ in range(4)]:
             done.result()
-    assert mine.cancelled and not theirs.cancelled and shared._jobs[request.key].waiting == 1
+    assert mine.cancelled and not theirs.cancelled and shared._jobs[request.key].n_waiters == 1
     gate.open.set()
     assert theirs.result().source.text == "the cat sat"
 
@@ -585,10 +585,10 @@ def test_a_download_shows_its_bytes_and_keeps_no_other_run_waiting() -> None:
     assert shared.run(core.Request("near", ("on a mat",))).source.text == "on a mat"
     assert told.wait(10)
     assert ticket.progress == core.Progress("loading", "model.safetensors", 3, 7)
-    assert shared.ready("far") is None and shared.ready("near") is not None
+    assert shared.loaded_model("far") is None and shared.loaded_model("near") is not None
     arrive.set()
     assert ticket.result().source.text == "the cat sat"
-    assert shared.ready("far") is not None
+    assert shared.loaded_model("far") is not None
 
 
 def test_small_models_stay_however_many_there_are() -> None:

@@ -18,7 +18,7 @@ from core.read import measures
 from core.read.word_order import equivariance, moved_on, score_by_distance, shuffled_words, unturned
 from core.service import LocalService
 from core.service.facts import facts_of
-from core.service.positions.compute import REACH, clock_of, order_change, positions_of, rows_of, scores_of
+from core.service.positions import REACH, order_change, positions_of, rotary_pairs_of, rows_of, scores_of
 from tests.core.serving import assert_plain
 
 Tiny = Callable[..., core.Loaded]
@@ -179,12 +179,12 @@ def test_rules_over_distance(tiny: Tiny, kind: str) -> None:
 def test_clocks_give_the_score_of_a_distance(king: core.Trace) -> None:
     old, the, record = 11, 10, king.attention[1]
     before = unturned(king, record)
-    clock = clock_of(king, record, before, 0, old, the)
+    clock = rotary_pairs_of(king, record, before, 0, old, the)
     assert clock.places == (11, 10) and not clock.masked and clock.factor == 1 and len(clock.frequencies) == 16
     scores = scores_of(clock, range(-10, 31))
     assert scores[11] == pytest.approx(clock.score, abs=1e-4) and clock.score == pytest.approx(7.232, abs=1e-3)
     assert scores[10:].argmax() == 1
-    assert clock_of(king, record, before, 0, the, old).masked
+    assert rotary_pairs_of(king, record, before, 0, the, old).masked
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_clocks_of_partial_grouped_and_stretched_rotary(tiny: Tiny, config: dict
     record = run.attention[-1]
     before = unturned(run, record)
     for head, query, key in ((0, 8, 1), (record.n_heads - 1, 5, 5), (1, 2, 7)):
-        clock = clock_of(run, record, before, head, query, key)
+        clock = rotary_pairs_of(run, record, before, head, query, key)
         assert scores_of(clock, [query - key])[0] == pytest.approx(clock.score, abs=1e-4)
 
 
@@ -222,12 +222,12 @@ def test_the_service_has_them_as_plain_data() -> None:
         turned = await shared.submit(core.Request("storyteller", (KING,)))
         change = await shared.order_change(key, other, "encoder")
         assert change is await shared.order_change(key, other, "encoder") and change.moved[0, 2] > 0.8
-        clock = await shared.clock(turned, 1, 0, 11, 10)
+        clock = await shared.rotary_pairs(turned, 1, 0, 11, 10)
         assert clock.score == pytest.approx(7.232, abs=1e-3)
         with pytest.raises(Refused, match="does not rotate queries"):
-            await shared.clock(key, 1, 0, 11, 10)
+            await shared.rotary_pairs(key, 1, 0, 11, 10)
         with pytest.raises(Refused, match="no query 400"):
-            await shared.clock(turned, 1, 0, 400, 10)
+            await shared.rotary_pairs(turned, 1, 0, 400, 10)
         rows = await shared.position_rows(key, "encoder", 0, 4)
         return [
             change,

@@ -14,7 +14,7 @@ import torch
 import core
 from core.errors import Refused
 from core.read import measures
-from core.service import Likeness, LocalService
+from core.service import LocalService, Similarity
 
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
@@ -54,10 +54,10 @@ def shared() -> LocalService:
 
 
 @cache
-def likeness(text: str, said: tuple[tuple[int, int], ...] = tuple(VOTES.items())) -> Likeness:
-    async def ask() -> Likeness:
+def likeness(text: str, said: tuple[tuple[int, int], ...] = tuple(VOTES.items())) -> Similarity:
+    async def ask() -> Similarity:
         key = await shared().submit(core.Request("minilm", (text,)))
-        return await shared().likeness(key, "encoder", IT, shares(dict(said)))
+        return await shared().similarity(key, "encoder", IT, shares(dict(said)))
 
     return asyncio.run(ask())
 
@@ -102,7 +102,7 @@ def test_no_head_gives_street_more(text: str, place: tuple[int, int], most: floa
 def test_what_no_run_has_is_refused(query: int, weights: int, says: str) -> None:
     async def ask() -> None:
         key = await shared().submit(core.Request("minilm", (TIRED,)))
-        await shared().likeness(key, "encoder", query, [0.0] * weights)
+        await shared().similarity(key, "encoder", query, [0.0] * weights)
 
     with pytest.raises(Refused, match=says):
         asyncio.run(ask())

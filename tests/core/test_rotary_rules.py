@@ -222,6 +222,6 @@ def test_answers_are_of_the_weights_that_are_there() -> None:
 
     assert repr(ask(answers())) == repr(fresh(1))
     shared.engine.run(other)  # takes the place of the first
-    assert shared.engine.ready("one") is None
+    assert shared.engine.loaded_model("one") is None
     assert repr(ask(answers())) == repr(fresh(2))
-    assert shared.engine.weights(("predictions", REQUEST.key, 5)) == (1,)
+    assert shared.engine.weight_versions(("predictions", REQUEST.key, 5)) == (1,)

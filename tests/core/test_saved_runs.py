@@ -16,7 +16,7 @@ from core.learn.watched_training import Frame, Point, Spec
 from core.run.request import Request
 from core.service import LocalService
 from core.service.engine import Engine
-from core.service.training.trainer import Trainer
+from core.service.training import Trainer
 from scripts import train_runs
 
 SPEC = Spec(steps=6, seed=3)
@@ -100,7 +100,7 @@ def test_of_a_run_that_ships_the_last_frame_is_there_while_it_is_none_that_has_e
 def test_of_runs_that_are_there_as_files_only_so_many_are_held(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.service.training.trainer.KEPT_BYTES", 0)
+    monkeypatch.setattr("core.service.training.KEPT_BYTES", 0)
     there = saved_runs.read(folder, SPEC)
     assert there is not None
     specs = [Spec(steps=6, seed=seed) for seed in range(3)]

@@ -21,8 +21,8 @@ from core.read import aggregate, measures
 from core.read import head_roles as heads_of_a_run
 from core.read.findings import Finding
 from core.service import HIDDEN, MapTransform, Service, TensorPlace, WalkNumber, word_groups
-from core.service.maps import compute
-from core.service.maps.heads import values_of
+from core.service import maps as compute
+from core.service.pictures import head_values
 from tests.core.conftest import make_loaded
 from tests.core.serving import CONFIGS, REQUEST, TEXT, ask, assert_plain, close, loader, run_of, service
 from tests.core.test_engine import WORDS
@@ -62,7 +62,7 @@ async def everything(shared: Service, request: core.Request, site: str) -> dict[
         "config": await shared.model(request.model_id),
     }
     stack, keys = found["facts"].records[0].stack, found["facts"].records[0].n_key
-    found["likeness"] = await shared.likeness(key, site, 1, [1 / keys] * keys)  # type: ignore[arg-type]
+    found["likeness"] = await shared.similarity(key, site, 1, [1 / keys] * keys)  # type: ignore[arg-type]
     for what in ("q", "k", "scores", "mask", "weights", "z", "position", "embed", "final", "resid_pre"):
         found[f"values of {what}"] = await shared.values(key, TensorPlace(stack, 0, "attn", what, 1), 48)
     return found
@@ -222,7 +222,7 @@ def test_a_whole_picture_is_made_of_the_same_heads_openings_and_roles(name: str)
     for site, one in heads.items():
         other = whole.heads[site]
         assert np.allclose(other.weights, one.weights, atol=1e-6) and np.allclose(other.entropy, one.entropy, atol=1e-5)
-        assert other.mask_of == one.mask_of and all(map(np.array_equal, other.masks, one.masks))
+        assert other.mask_index == one.mask_index and all(map(np.array_equal, other.masks, one.masks))
     for found, expected in zip(whole.openings, ask(shared.openings(request.key)), strict=True):
         assert (found.weight, found.habit) == pytest.approx((expected.weight, expected.habit), abs=1e-6)
         assert replace(found, weight=0, habit=0) == replace(expected, weight=0, habit=0)
@@ -274,16 +274,16 @@ def test_pieces_of_words_are_put_together() -> None:
 def test_masks_travel_once_with_their_reasons() -> None:
     shared, request = service(), core.Request("decoder", (TEXT,))
     run, heads = run_of(shared, request), ask(shared.heads(request.key))["decoder"]
-    assert heads.mask_of == ((0,), (1,), (0,)) and len(heads.masks) == 2
-    for record, (which,) in zip(run.attention, heads.mask_of, strict=True):
+    assert heads.mask_index == ((0,), (1,), (0,)) and len(heads.masks) == 2
+    for record, (which,) in zip(run.attention, heads.mask_index, strict=True):
         said = [[REASONS[code] for code in row] for row in heads.masks[which]]
         assert said == [[record.why_masked(q, k) or "" for k in range(16)] for q in range(16)]
 
 
 def test_values_of_grouped_heads_are_those_that_they_share() -> None:
     record = core.trace(make_loaded(n_heads=4, **CONFIGS["grouped"]), ids=list(range(9))).attention[0]
-    assert close(values_of(record, "k", 3, 48).values, record.k[1])
-    assert close(values_of(record, "z", 3, 48).values, record.pattern(3)[0] @ record.v[1])
+    assert close(head_values(record, "k", 3, 48).values, record.k[1])
+    assert close(head_values(record, "z", 3, 48).values, record.pattern(3)[0] @ record.v[1])
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_scores_before_the_mask_and_the_mask_give_the_weights(service: LocalServ
     run = core.trace(core.load("storyteller"), KING)
     assert found.scores.shape == (6, 8, 12, 12) and found.layers == tuple(range(6))
     (mask,), weights = found.masks, ask(service.heads(key))["decoder"].weights
-    assert found.mask_of == ((0,),) * 6 and np.array_equal(mask > 0, np.triu(np.ones((12, 12)), 1) > 0)
+    assert found.mask_index == ((0,),) * 6 and np.array_equal(mask > 0, np.triu(np.ones((12, 12)), 1) > 0)
     shown = np.where(mask > 0, -np.inf, found.scores[3, 6])
     shown = np.exp(shown - shown.max(-1, keepdims=True))
     assert np.allclose(shown / shown.sum(-1, keepdims=True), weights[3, 6], atol=1e-6)

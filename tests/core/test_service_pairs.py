@@ -10,7 +10,7 @@ import pytest
 import core
 from core.errors import TextError
 from core.run.request import Request
-from core.service import Calls, LocalService, Pair, PairRows
+from core.service import LocalService, Pair, PairRows, SyncCalls
 
 TEXT = "Dorothy ran home over the prairie to Uncle Henry and"
 PAIRS = (
@@ -31,7 +31,7 @@ async def rows(service: LocalService, pairs: tuple[Pair, ...], model: str = "sto
 
 
 def test_a_set_is_what_single_runs_give(service: LocalService) -> None:
-    found = Calls(service).result(rows(service, PAIRS))
+    found = SyncCalls(service).result(rows(service, PAIRS))
     assert [(row.first, row.of, row.n) for row in found] == [(0, 3, 1), (1, 3, 1), (2, 3, 1)]
     loaded = core.load("storyteller")
     *_, shares = core.patch_pairs(loaded, PAIRS)
@@ -44,7 +44,7 @@ def test_a_set_is_what_single_runs_give(service: LocalService) -> None:
     (one,) = core.patch_components(run, other, [core.Component("mlp", 1, 0)], [lead.answer, lead.alternative])
     change = float(one.log_p[0, 0] - one.log_p[0, 1] - one.before[0] + one.before[1])
     assert pairs[0].mlps[1] == pytest.approx(change, abs=1e-3) and abs(change) > 0.01
-    again = Calls(service).result(rows(service, PAIRS))
+    again = SyncCalls(service).result(rows(service, PAIRS))
     assert [row.n for row in again] == [3], "all of it at once where it is known"
 
 
@@ -62,7 +62,7 @@ def test_a_set_that_cannot_run_says_which_line(
     service: LocalService, pairs: tuple[Pair, ...], model: str, says: str
 ) -> None:
     with pytest.raises(TextError, match=says):
-        Calls(service).result(rows(service, pairs, model))
+        SyncCalls(service).result(rows(service, pairs, model))
 
 
 def test_a_set_that_is_left_ends(service: LocalService) -> None:
@@ -74,9 +74,9 @@ def test_a_set_that_is_left_ends(service: LocalService) -> None:
         await anext(going)
         await going.aclose()
         for _ in range(100):
-            if not service._sweeps._places.taken:
-                return len(service._sweeps._coming)
+            if not service._sweep_slots.taken:
+                return len(service._running_sweeps)
             await asyncio.sleep(0.02)
         raise AssertionError("it has not ended")
 
-    assert Calls(service).result(leave()) == 0
+    assert SyncCalls(service).result(leave()) == 0

@@ -11,9 +11,8 @@ import torch
 
 import core
 from core.errors import Refused
-from core.service import Calls, LocalService, PartRows
-from core.service.answers import AskedParts
-from core.service.parts import MOST_WORDS, begin_parts
+from core.service import LocalService, PartRows, SyncCalls
+from core.service.sweep_rows import MOST_WORDS, PatchRequest, begin_parts
 from core.sweep.part import Component
 
 Tiny = Callable[..., core.Loaded]
@@ -26,17 +25,17 @@ class Served:
     def __init__(self, loaded: core.Loaded, **texts: list[int]) -> None:
         engine = core.Engine(load_model=lambda *_, **__: loaded)
         self.service = LocalService(engine)
-        self.calls = Calls(self.service)
+        self.calls = SyncCalls(self.service)
         self.runs, self.keys = {}, {}
         for name, ids in texts.items():
             self.runs[name] = core.trace(loaded, ids=ids)
             request = core.Request("given", (name,))
             with engine._lock:
                 engine._remember(request)
-                engine._keep(request.key, self.runs[name], 0)
+                engine._store_trace(request.key, self.runs[name], 0)
             self.keys[name] = request.key
 
-    def rows(self, asked: AskedParts, only: Component | None = None) -> list[PartRows]:
+    def rows(self, asked: PatchRequest, only: Component | None = None) -> list[PartRows]:
         async def collect() -> list[PartRows]:
             return [rows async for rows in self.service.part_rows(self.keys["a"], asked, only)]
 
@@ -51,10 +50,10 @@ def served(tiny: Tiny) -> Served:
 @pytest.mark.parametrize("to", ["other", "zero", "mean"])
 def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("core.service.sweeps.FIRST_PARTS", 3)
-    monkeypatch.setattr("core.service.sweeps.FEWEST", 2)
-    monkeypatch.setattr("core.service.sweeps.GROWING_ALONE", 1e-9)
+    monkeypatch.setattr("core.service.sweeps.MIN_ROWS", 2)
+    monkeypatch.setattr("core.service.sweeps.PARTS_SECONDS_ALONE", 1e-9)
     a, b = served.runs["a"], served.runs["b"]
-    asked = AskedParts(served.keys["b"], to)
+    asked = PatchRequest(served.keys["b"], to)
     known = served.calls.result(served.service.part_estimates(served.keys["a"], asked))
     lead = core.logit_diff_between(a, b)
     assert (known.answer, known.alternative) == (lead.answer, lead.alternative) == known.watched[:2]
@@ -75,11 +74,11 @@ def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any,
     np.testing.assert_allclose(known.there, torch.log_softmax(logits, -1)[0, list(known.watched)], atol=1e-5)
     # all of it at once where it is known
     (again,) = served.rows(asked)
-    assert again.parts == tuple(parts) and served.service._sweeps._places.taken == 0
+    assert again.parts == tuple(parts) and served.service._sweep_slots.taken == 0
 
 
 def test_one_part_waits_for_none_of_the_others(served: Served, monkeypatch: Any) -> None:
-    part, asked = Component("mlp", 1), AskedParts(served.keys["b"])
+    part, asked = Component("mlp", 1), PatchRequest(served.keys["b"])
     begun: list[Any] = []
 
     def begin(*args: Any) -> Any:
@@ -97,27 +96,27 @@ def test_one_part_waits_for_none_of_the_others(served: Served, monkeypatch: Any)
 def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> None:
     other = served.keys["b"]
     with pytest.raises(core.TextError, match="6 and 7 tokens"):
-        served.rows(AskedParts(served.keys["longer"]))
+        served.rows(PatchRequest(served.keys["longer"]))
     for asked, only in (
-        (AskedParts(None), None),
-        (AskedParts(other, position=9), None),
-        (AskedParts(other, answer=10**6), None),
-        (AskedParts(other), Component("head", 0, 99)),
-        (AskedParts(other, "zero"), Component("resid", 0, 3)),
+        (PatchRequest(None), None),
+        (PatchRequest(other, position=9), None),
+        (PatchRequest(other, answer=10**6), None),
+        (PatchRequest(other), Component("head", 0, 99)),
+        (PatchRequest(other, "zero"), Component("resid", 0, 3)),
     ):
         with pytest.raises(Refused):
             served.rows(asked, only)
-    monkeypatch.setattr(served.service._sweeps._places, "most", 0)
+    monkeypatch.setattr(served.service._sweep_slots, "most", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
-        served.rows(AskedParts(other, "mean"))
-    assert served.service._sweeps._coming == {}
+        served.rows(PatchRequest(other, "mean"))
+    assert served.service._running_sweeps == {}
 
 
 def test_whoever_leaves_ends_the_runs(served: Served, monkeypatch: Any) -> None:
     monkeypatch.setattr("core.service.sweeps.FIRST_PARTS", 1)
-    monkeypatch.setattr("core.service.sweeps.FEWEST", 1)
-    monkeypatch.setattr("core.service.sweeps.GROWING_ALONE", 1e-9)
-    asked = AskedParts(served.keys["b"])
+    monkeypatch.setattr("core.service.sweeps.MIN_ROWS", 1)
+    monkeypatch.setattr("core.service.sweeps.PARTS_SECONDS_ALONE", 1e-9)
+    asked = PatchRequest(served.keys["b"])
 
     async def first() -> PartRows:
         rows = served.service.part_rows(served.keys["a"], asked)
@@ -126,7 +125,7 @@ def test_whoever_leaves_ends_the_runs(served: Served, monkeypatch: Any) -> None:
         return found
 
     assert served.calls.result(first()).n == 1
-    assert served.service._sweeps._coming == {}
+    assert served.service._running_sweeps == {}
     assert sum(rows.n for rows in served.rows(asked)) == served.rows(asked)[0].of
 
 
@@ -135,7 +134,7 @@ def test_of_a_long_text_the_words_that_may_move_the_lead_most_have_rows(tiny: Ti
     ids = [i % 7 for i in range(MOST_WORDS + 8)]
     other = [ids[0], ids[1] + 1, *ids[2:]]
     served = Served(loaded, a=ids, b=other)
-    known = served.calls.result(served.service.part_estimates(served.keys["a"], AskedParts(served.keys["b"])))
+    known = served.calls.result(served.service.part_estimates(served.keys["a"], PatchRequest(served.keys["b"])))
     found = core.attribution_patching(served.runs["a"], served.runs["b"], known.answer, known.alternative)
     assert found.resid is not None and known.resid is not None and len(known.tokens) == MOST_WORDS
     assert known.tokens[0] == 1 and known.tokens[-1] == len(ids) - 1

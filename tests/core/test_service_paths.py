@@ -12,7 +12,7 @@ import pytest
 import core
 from core.errors import Refused
 from core.read.attribution import head_pushes
-from core.service import AskedParts, AskedPaths, Component, PathEdges
+from core.service import Component, PatchRequest, PathEdges, PathRequest
 from core.sweep import paths as module
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
@@ -29,7 +29,7 @@ def served(tiny: Tiny) -> Served:
     return Served(tiny(n_decoder_layers=3), a=IDS, b=OTHER, longer=[*OTHER, 1])
 
 
-def edges(served: Served, asked: AskedParts, paths: AskedPaths) -> list[PathEdges]:
+def edges(served: Served, asked: PatchRequest, paths: PathRequest) -> list[PathEdges]:
     async def collect() -> list[PathEdges]:
         return [found async for found in served.service.path_edges(served.keys["a"], asked, paths)]
 
@@ -40,13 +40,13 @@ def edges(served: Served, asked: AskedParts, paths: AskedPaths) -> list[PathEdge
 def test_paths_come_a_batch_at_a_time(served: Served, into: tuple[int, int] | None, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "MAX_ROWS", 2)
     a, b = served.runs["a"], served.runs["b"]
-    found = edges(served, AskedParts(served.keys["b"]), AskedPaths(HEADS, into))
+    found = edges(served, PatchRequest(served.keys["b"]), PathRequest(HEADS, into))
     assert len(found) > 2 and [one.first for one in found] == [sum(x.n for x in found[:i]) for i in range(len(found))]
     alone = list(core.patch_paths(a, b, HEADS, receivers=None if into is None else [into]))
     assert [edge for one in found for edge in one.edges] == alone and found[0].of == len(alone)
     assert max(abs(edge.change) for edge in alone) > 1e-3
-    (again,) = edges(served, AskedParts(served.keys["b"]), AskedPaths(HEADS, into))
-    assert list(again.edges) == alone and served.service._sweeps._places.taken == 0
+    (again,) = edges(served, PatchRequest(served.keys["b"]), PathRequest(HEADS, into))
+    assert list(again.edges) == alone and served.service._sweep_slots.taken == 0
 
 
 def test_whoever_leaves_ends_the_paths(served: Served, monkeypatch: Any) -> None:
@@ -62,7 +62,7 @@ def test_whoever_leaves_ends_the_paths(served: Served, monkeypatch: Any) -> None
     monkeypatch.setattr(module.Paths, "batches", counted)
 
     async def first() -> PathEdges:
-        coming = served.service.path_edges(served.keys["a"], AskedParts(served.keys["b"]), AskedPaths(HEADS))
+        coming = served.service.path_edges(served.keys["a"], PatchRequest(served.keys["b"]), PathRequest(HEADS))
         found = await anext(coming)
         await coming.aclose()
         await asyncio.sleep(0.2)
@@ -70,25 +70,25 @@ def test_whoever_leaves_ends_the_paths(served: Served, monkeypatch: Any) -> None
 
     found = served.calls.result(first())
     assert found.n < found.of and sum(ran) < found.of
-    assert served.service._sweeps._coming == {} and served.service._sweeps._places.taken == 0
+    assert served.service._running_sweeps == {} and served.service._sweep_slots.taken == 0
 
 
 def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> None:
     other = served.keys["b"]
     for asked, paths, match in (
-        (AskedParts(None), AskedPaths(HEADS), "another sentence"),
-        (AskedParts(served.keys["longer"]), AskedPaths(HEADS), "6 and 7 tokens"),
-        (AskedParts(other), AskedPaths(((0, 99),)), "no head 99"),
-        (AskedParts(other), AskedPaths(()), "at least one"),
+        (PatchRequest(None), PathRequest(HEADS), "another sentence"),
+        (PatchRequest(served.keys["longer"]), PathRequest(HEADS), "6 and 7 tokens"),
+        (PatchRequest(other), PathRequest(((0, 99),)), "no head 99"),
+        (PatchRequest(other), PathRequest(()), "at least one"),
     ):
         with pytest.raises(Refused, match=match):
             edges(served, asked, paths)
     with pytest.raises(Refused, match="no silence"):
-        served.calls.result(served.service.part_tests(served.keys["a"], AskedParts(other), Component("resid", 0, 3)))
+        served.calls.result(served.service.part_tests(served.keys["a"], PatchRequest(other), Component("resid", 0, 3)))
     monkeypatch.setattr("core.memory.SMALL", 0)
     monkeypatch.setattr("core.memory.free_bytes", lambda _: 1)
     with pytest.raises(core.TooLarge, match=r"needs .*iB.*free|iB .* free"):
-        edges(served, AskedParts(other, position=4), AskedPaths(HEADS))
+        edges(served, PatchRequest(other, position=4), PathRequest(HEADS))
 
 
 @pytest.mark.parametrize("part", [Component("head", 1, 2), Component("mlp", 1)])
@@ -96,7 +96,7 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
 def test_three_tests_of_a_part(served: Served, part: Component, beside: str | None) -> None:
     a = served.runs["a"]
     b = None if beside is None else served.runs[beside]
-    asked = AskedParts(None if beside is None else served.keys[beside])
+    asked = PatchRequest(None if beside is None else served.keys[beside])
     found = served.calls.result(served.service.part_tests(served.keys["a"], asked, part))
     lead = core.logit_diff_between(a, b)
     of_part = core.three_tests(a, b, part, lead)
@@ -118,7 +118,7 @@ def test_three_tests_of_a_part(served: Served, part: Component, beside: str | No
 
 def test_what_heads_read_and_push(served: Served) -> None:
     a = served.runs["a"]
-    asked = AskedParts(served.keys["b"])
+    asked = PatchRequest(served.keys["b"])
     known = served.calls.result(served.service.part_estimates(served.keys["a"], asked))
     notes = served.calls.result(served.service.head_notes(served.keys["a"], asked))
     assert known.acts.shape == known.heads.shape and (known.acts >= 2).all()  # nothing differs before
@@ -156,9 +156,9 @@ def test_the_paths_and_tests_of_smollm2() -> None:
         request = core.Request("given", (name,))
         with served.service.engine._lock:
             served.service.engine._remember(request)
-            served.service.engine._keep(request.key, run, 0)
+            served.service.engine._store_trace(request.key, run, 0)
         served.keys[name] = request.key
-    asked = AskedParts(served.keys["b"])
+    asked = PatchRequest(served.keys["b"])
     ask = served.calls.result
 
     def of(part: Component) -> tuple[dict[str, float], str]:
@@ -172,7 +172,7 @@ def test_the_paths_and_tests_of_smollm2() -> None:
     changes, _ = of(Component("mlp", 11))
     assert changes["zero"] == pytest.approx(-7.287, abs=0.01)
     heads = ((23, 3), (29, 1), (29, 0), (24, 4))
-    found = [edge for one in edges(served, asked, AskedPaths(heads)) for edge in one.edges]
+    found = [edge for one in edges(served, asked, PathRequest(heads)) for edge in one.edges]
     expected = {((29, 1), "v"): -2.185, ((29, 0), "v"): 1.828, ((24, 4), "q"): 1.768, (None, "out"): -6.190}
     for (receiver, part), change in expected.items():
         (edge,) = [

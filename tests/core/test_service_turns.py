@@ -18,8 +18,8 @@ import pytest
 import core
 from core.errors import Busy, RunCancelled, TextError, Unknown
 from core.run.chunks import Chunks
-from core.service import AnswerCache, Calls, MapTransform, TensorPlace, into_loop
-from core.service.maps.answers import HeadDone, LayerDone, RunDone
+from core.service import AnswerCache, MapTransform, SyncCalls, TensorPlace, into_loop
+from core.service.maps import HeadDone, LayerDone, RunDone
 from core.trace import Trace
 from core.write.generate import Sampling
 from tests.core.serving import REQUEST, TEXT, ask, assert_plain, close, run_of, service
@@ -79,7 +79,7 @@ def test_a_run_ends_when_the_last_who_follows_closes() -> None:
         gate.open.set()
 
     ask(follow())
-    shared.engine._turns.submit(lambda: None).result()  # behind the run
+    shared.engine._queue.submit(lambda: None).result()  # behind the run
     assert gate.layers == 1 and shared.engine.status()["traces"] == 0
 
 
@@ -100,7 +100,7 @@ def test_a_run_ends_when_who_follows_leaves_in_the_moment_of_a_change(steps: int
             0
         ]:  # until there is nothing new: it stands at its first layer
             following = asyncio.ensure_future(anext(changes))
-        job.changed()  # of which nothing new is to be told
+        job.notify()  # of which nothing new is to be told
         for _ in range(steps):
             await asyncio.sleep(0)
         following.cancel()
@@ -115,7 +115,7 @@ def test_a_run_ends_when_who_follows_leaves_in_the_moment_of_a_change(steps: int
 
 def test_a_thread_follows_and_cancels() -> None:
     gate = Gate()
-    calls = Calls(service(gate))
+    calls = SyncCalls(service(gate))
     waiting = calls.submit(REQUEST)
     assert gate.begun.wait(10) and not waiting.done() and not waiting.wait(0.01)
     waiting.cancel()
@@ -172,8 +172,8 @@ def test_a_run_that_is_read_in_parts_is_shown_once(monkeypatch: pytest.MonkeyPat
     """Its watcher is told of a run without records as often as a part passes an attention."""
     shared = service()
     begun: list[core.Trace] = []
-    begin = shared._in_progress._begin
-    monkeypatch.setattr(shared._in_progress, "_begin", lambda *run: (begun.append(run[-1]), begin(*run))[1])
+    begin = shared._in_progress._start
+    monkeypatch.setattr(shared._in_progress, "_start", lambda *run: (begun.append(run[-1]), begin(*run))[1])
     monkeypatch.setattr(
         sys.modules["core.run.trace"], "choose", lambda forward, hold, one_go, *_: Chunks(4, False, one_go)
     )
@@ -186,7 +186,7 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
     shared = service(lambda *_, **__: loaded, max_traces=1)
     request = core.Request("minilm", ("word " * 130,))
     seen: list[weakref.ref[Trace]] = []
-    watch = shared.engine.watch
+    watch = shared.engine.on_progress
 
     def watched(*run: Any) -> Callable[[Trace], object]:
         tell = watch(*run)
@@ -197,11 +197,11 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
 
         return told
 
-    shared.engine.watch = watched
+    shared.engine.on_progress = watched
     seen.append(weakref.ref(run_of(shared, request)))
     ask(shared.thumbnails(request.key))
     run_of(shared, core.Request("minilm", ("Another.",)))
-    turns = [turns._pool for turns in (shared._quick, shared._slow, shared._in_progress._turns, shared.engine._turns)]
+    turns = [turns._pool for turns in (shared._quick, shared._slow, shared._in_progress._queue, shared.engine._queue)]
     for pool in (*turns, shared.engine._loaders):
         pool.shutdown()  # a thread lets go of what it did last a moment after its answer is there
     gc.collect()
@@ -243,7 +243,7 @@ def test_a_tile_waits_for_nobody_s_second_pass_and_no_second_pass_runs_outside_a
         busy.set()
         assert free.wait(20)
 
-    other = shared.engine._turns.submit(pass_of_somebody_else)
+    other = shared.engine._queue.submit(pass_of_somebody_else)
     assert busy.wait(10)
     key, ran = REQUEST.key, []
     run = run_of(shared)
@@ -295,8 +295,8 @@ def test_next_words_that_a_crowd_asks_for_take_one_turn_among_the_passes(monkeyp
     shared = service()
     run_of(shared)
     turns: list[int] = []
-    again = shared.engine.again
-    monkeypatch.setattr(shared.engine, "again", lambda *args: (turns.append(1), again(*args))[1])
+    again = shared.engine.schedule
+    monkeypatch.setattr(shared.engine, "schedule", lambda *args: (turns.append(1), again(*args))[1])
 
     async def asked() -> list[Any]:
         return await asyncio.gather(*(shared.predictions(REQUEST.key, [3], 1) for _ in range(50)))
@@ -323,7 +323,7 @@ def test_a_text_that_many_open_and_beams_that_many_ask_for_are_worked_out_once()
     found = ask(asked())
     assert len({id(opened) for (opened,) in found[:5]}) == 1
     assert len(found[5]) >= 3 and len({tuple(map(id, steps)) for steps in found[5:]}) == 1
-    assert shared._begun.nbytes > 0
+    assert shared._prepared.nbytes > 0
 
     async def first_step() -> Any:
         async for step in shared.beams(REQUEST.key, 3, 3):
@@ -370,7 +370,7 @@ def test_kept_answers_are_bounded_in_bytes() -> None:
 
 
 def test_a_storm_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.service.worker.MOST_WAITING", 5)
+    monkeypatch.setattr("core.service.worker.MAX_WAITING", 5)
     shared = service()
     run_of(shared)
     gate = threading.Event()

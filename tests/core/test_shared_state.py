@@ -104,7 +104,7 @@ def test_the_walk_lets_others_be(line: str) -> None:
 
 
 # Each sets it for a process that does nothing else.
-ALONE = {CORE / "sweep" / "atlas_ray.py", CORE / "service" / "training" / "text_process.py"}
+ALONE = {CORE / "sweep" / "atlas_ray.py", CORE / "service" / "training_process.py"}
 
 
 @pytest.mark.thorough

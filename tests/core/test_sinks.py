@@ -11,7 +11,7 @@ import torch
 import core
 from core.errors import Refused
 from core.read.sinks import Sink, sink
-from core.service.maps.compute import spread
+from core.service.maps import spread
 from tests.core.serving import ask, run_of, service
 
 TEXT = "When Mary and John went to the store, John gave a drink to"
@@ -77,7 +77,7 @@ def test_heads_are_like_one_by_the_correlation_of_their_maps_without_the_sink(
 ) -> None:
     """Of a long text, over evenly spaced rows of both maps."""
     if is_long:
-        monkeypatch.setattr("core.service.maps.heads.METRIC_ROWS", 3)
+        monkeypatch.setattr("core.service.pictures.METRIC_ROWS", 3)
     shared, text = service(), TEXT * (9 if is_long else 1)
     key = ask(shared.submit(core.Request("decoder", (text,))))
     found = ask(shared.correlations(key, "decoder", 1, 0))

@@ -16,7 +16,7 @@ from core import memory
 from core.errors import InterventionError, Refused, TextError, TooLarge
 from core.model.hooks import ReadHook
 from core.model.transformer import MLP
-from core.service import AblateHeads, BlockEdges, Calls, LocalService, PatchHeads, SweepPart
+from core.service import AblateHeads, BlockEdges, LocalService, PatchHeads, SweepPart, SyncCalls
 from core.sweep import ablations, branches
 from core.sweep.sweeps import EdgePlace, HeadPlace, begin_heads
 from tests.core.conftest import KINDS, make_loaded
@@ -242,7 +242,7 @@ def test_answers_of_other_lengths_and_vocabularies(dorothy: core.Trace) -> None:
     assert not other.shared and other.kl is None and other.words[0].after is None and other.words[-1].before is None
 
 
-def collected(service: LocalService, calls: Calls, key: str, asked: Any) -> list[SweepPart]:
+def collected(service: LocalService, calls: SyncCalls, key: str, asked: Any) -> list[SweepPart]:
     async def collect() -> list[SweepPart]:
         return [part async for part in service.sweep(key, asked)]
 
@@ -251,15 +251,15 @@ def collected(service: LocalService, calls: Calls, key: str, asked: Any) -> list
 
 def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypatch: Any) -> None:
     loaded = tiny(n_decoder_layers=2)
-    monkeypatch.setattr("core.service.sweeps.TURN", 1e-9)
+    monkeypatch.setattr("core.service.sweeps.TIME_SLICE_SECONDS", 1e-9)
     engine = core.Engine(load_model=lambda *_, **__: loaded)
     service = LocalService(engine)
-    calls = Calls(service)
+    calls = SyncCalls(service)
     run = core.trace(loaded, ids=IDS)
     request = core.Request("given", ("x",))
     with engine._lock:
         engine._remember(request)
-        engine._keep(request.key, run, 0)
+        engine._store_trace(request.key, run, 0)
     parts = collected(service, calls, request.key, AblateHeads())
     assert [part.first for part in parts] == list(range(8)) and {part.of for part in parts} == {8}
     whole = core.sweep_heads(run)
@@ -273,21 +273,21 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     for asked in (AblateHeads(position=99), BlockEdges(head=9), AblateHeads(token=10**6)):
         with pytest.raises(Refused):
             collected(service, calls, request.key, asked)
-    monkeypatch.setattr(service._sweeps._places, "most", 0)
+    monkeypatch.setattr(service._sweep_slots, "most", 0)
     with pytest.raises(core.Busy, match="sweeps are waiting"):
         collected(service, calls, request.key, AblateHeads("mean"))
 
 
 def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Tiny, monkeypatch: Any) -> None:
-    monkeypatch.setattr("core.service.sweeps.FIRST", 1e9)  # all rows in one batch
+    monkeypatch.setattr("core.service.sweeps.FIRST_ROWS_PER_SLICE", 1e9)  # all rows in one batch
     monkeypatch.setattr("core.service.sweeps.cores", lambda: 2 * torch.get_num_threads())
     engine = core.Engine(load_model=lambda *_, **__: tiny(n_decoder_layers=3))
     service = LocalService(engine)
-    calls, request = Calls(service), core.Request("given", ("x",))
+    calls, request = SyncCalls(service), core.Request("given", ("x",))
     run = core.trace(tiny(n_decoder_layers=3), ids=IDS)
     with engine._lock:
         engine._remember(request)
-        engine._keep(request.key, run, 0)
+        engine._store_trace(request.key, run, 0)
     batches: list[tuple[int, int, str]] = []
     whole = ablations.Rows.run
 
@@ -303,7 +303,7 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
     plain = core.sweep_heads(run)
     assert part.sweep.after.probability is not None and plain.after.probability is not None
     np.testing.assert_allclose(part.sweep.after.probability, plain.after.probability, atol=1e-5)
-    service._sweeps._places.taken = 1  # somebody else sweeps: one core is left to the server
+    service._sweep_slots.taken = 1  # somebody else sweeps: one core is left to the server
     batches.clear()
     collected(service, calls, request.key, AblateHeads("mean"))
     assert [batch[:2] for batch in batches] == [(0, 12)]
@@ -311,14 +311,14 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
 
 def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(tiny: Tiny, monkeypatch: Any) -> None:
     loaded = tiny(n_decoder_layers=2)
-    monkeypatch.setattr("core.service.sweeps.TURN", 1e-9)
+    monkeypatch.setattr("core.service.sweeps.TIME_SLICE_SECONDS", 1e-9)
     engine = core.Engine(load_model=lambda *_, **__: loaded)
     service = LocalService(engine)
-    calls = Calls(service)
+    calls = SyncCalls(service)
     request = core.Request("given", ("x",))
     with engine._lock:
         engine._remember(request)
-        engine._keep(request.key, core.trace(loaded, ids=IDS), 0)
+        engine._store_trace(request.key, core.trace(loaded, ids=IDS), 0)
     batches: list[int] = []
     whole = ablations.Rows.run
 
@@ -343,7 +343,7 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
         service, calls, request.key, AblateHeads("mean")
     )  # comes after what was left, in the one queue of turns
     assert again[-1].of == 8 and len(batches) <= reached + 1 + 8, "the rows that nobody waited for were never run"
-    assert service._sweeps._places.taken == 0
+    assert service._sweep_slots.taken == 0
 
     async def join_one_that_leaves() -> tuple[list[int], list[int]]:
         """The first rows of the parts of somebody who begins a sweep and leaves, and of somebody who joined him."""
@@ -358,7 +358,7 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
 
     mine, theirs = calls.result(join_one_that_leaves())
     assert mine == [0, 1] and theirs == [*range(8)], "each row once, from the first on"
-    assert service._sweeps._coming == {}
+    assert service._running_sweeps == {}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,9 +15,9 @@ import pytest
 from core.errors import Busy, Refused
 from core.learn.text_training import Text
 from core.learn.watched_training import Spec
-from core.service.training import text_trainer
-from core.service.training.text_trainer import TextNews, TextTrainer
-from core.service.training.trainer import key_of
+from core.service import text_training as text_trainer
+from core.service.text_training import TextTrainer, TextTrainingUpdate
+from core.service.training import key_of
 from tests.core.test_text_training import STORY
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(60)")
@@ -30,9 +30,9 @@ def trainer() -> Iterator[TextTrainer]:
     made.close()
 
 
-async def until(trainer: TextTrainer, visitor: str, n_frames: int = 1_000) -> list[TextNews]:
+async def until(trainer: TextTrainer, visitor: str, n_frames: int = 1_000) -> list[TextTrainingUpdate]:
     """News until the run rests, or has so many frames."""
-    found: list[TextNews] = []
+    found: list[TextTrainingUpdate] = []
     async for news in trainer.watch(visitor):
         found.append(news)
         if sum(len(one.frames) for one in found) >= n_frames:
@@ -44,7 +44,7 @@ async def until(trainer: TextTrainer, visitor: str, n_frames: int = 1_000) -> li
 def test_a_text_is_learnt_stopped_and_goes_on_to_the_same_end(trainer: TextTrainer) -> None:
     """While the run rests, its visitor has its model; each start of a process takes five seconds of a core."""
     gone: list[str] = []
-    trainer.let_go = gone.append
+    trainer.on_release = gone.append
     trainer.begin("me", Text(STORY))
     with pytest.raises(Refused, match="Nothing of this text is learnt yet"):
         trainer.model("me")
@@ -62,7 +62,7 @@ def test_a_text_is_learnt_stopped_and_goes_on_to_the_same_end(trainer: TextTrain
     assert not trainer.is_of(still.key, "another") and not trainer.is_of("", "me")
     model = trainer.model_of(still.key)
     assert (model.state.step, model.loss) == (last, still.frames[-1]["loss"])
-    trainer.go_on("me")
+    trainer.resume("me")
     assert gone == [still.key]
     with pytest.raises(Refused, match="not kept any more"):
         trainer.model_of(still.key)
@@ -199,20 +199,20 @@ def test_a_text_is_let_go_and_then_there_is_none(trainer: TextTrainer) -> None:
     now[0] = text_trainer.FORGOTTEN + 1
     trainer.begin("another", Text(STORY))
     with pytest.raises(Refused):
-        trainer.go_on("me")
+        trainer.resume("me")
 
 
 def test_a_process_that_dies_is_told(trainer: TextTrainer) -> None:
     trainer.command = (sys.executable, "-c", "raise SystemExit(1)")
     trainer.begin("me", Text(STORY))
     news = asyncio.run(until(trainer, "me"))[-1]
-    assert news.state == "failed" and news.why == text_trainer.DIED
+    assert news.state == "failed" and news.why == text_trainer.PROCESS_DIED
 
 
 def test_a_text_stays_while_its_page_is_open_and_is_let_go_by_itself(
     trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_trainer, "LOOK", 0.02)
+    monkeypatch.setattr(text_trainer, "SWEEP_SECONDS", 0.02)
     trainer.command = (sys.executable, "-c", "raise SystemExit(1)")
     now = [0.0]
     trainer.clock = lambda: now[0]
@@ -233,14 +233,14 @@ def test_a_text_stays_while_its_page_is_open_and_is_let_go_by_itself(
 
 
 @pytest.mark.parametrize(
-    ("module", "first"),
+    ("arguments", "first"),
     [
-        ("text_process", {"text": STORY, "unit": "letters", "seed": 0, "seconds": 600.0, "steps": 1 << 20}),
-        pytest.param("process", {"start": 0, "spec": key_of(Spec())}, marks=pytest.mark.thorough),
+        (["text"], {"text": STORY, "unit": "letters", "seed": 0, "seconds": 600.0, "steps": 1 << 20}),
+        pytest.param([], {"start": 0, "spec": key_of(Spec())}, marks=pytest.mark.thorough),
     ],
 )
-def test_a_process_ends_without_a_word_once_its_server_has_gone(module: str, first: dict[str, object]) -> None:
-    command = [sys.executable, "-m", f"core.service.training.{module}"]
+def test_a_process_ends_without_a_word_once_its_server_has_gone(arguments: list[str], first: dict[str, object]) -> None:
+    command = [sys.executable, "-m", "core.service.training_process", *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin and process.stdout and process.stderr
         process.stdin.write(json.dumps(first).encode() + b"\n")

@@ -18,13 +18,12 @@ import pytest
 from core.errors import Busy, Refused
 from core.learn import watched_training
 from core.learn.watched_training import Frame, Point, Spec
-from core.service import News
-from core.service.training import process as training_process
-from core.service.training.trainer import (
+from core.service import TrainingUpdate, training_process
+from core.service.training import (
     COMMAND,
-    DIED,
     KEPT_BYTES,
     MOST_WAITING,
+    PROCESS_DIED,
     Trainer,
     Training,
     frame_from,
@@ -60,12 +59,12 @@ def ask(call: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(call)
 
 
-async def whole(trainer: Trainer, spec: Spec) -> list[News]:
+async def whole(trainer: Trainer, spec: Spec) -> list[TrainingUpdate]:
     """Everything that is said of a run until it ends."""
     return [news async for news in trainer.watch(spec)]
 
 
-async def until(trainer: Trainer, spec: Spec, state: str) -> News:
+async def until(trainer: Trainer, spec: Spec, state: str) -> TrainingUpdate:
     """The first news of a run in this state; then nobody watches it any more."""
     async with aclosing(trainer.watch(spec)) as coming:
         async for news in coming:
@@ -110,7 +109,7 @@ def test_a_frame_travels_whole() -> None:
 
 @pytest.mark.thorough
 def test_many_who_press_the_same_button_share_one_run(trainer: Trainer) -> None:
-    async def all_of_them() -> list[list[News]]:
+    async def all_of_them() -> list[list[TrainingUpdate]]:
         return await asyncio.gather(*(whole(trainer, SHORT) for _ in range(30)))
 
     found = ask(all_of_them())
@@ -154,7 +153,7 @@ def test_a_run_that_nobody_watches_ends_within_its_turn(trainer: Trainer) -> Non
 
 def test_a_command_is_obeyed_behind_the_step_that_is_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """So a run is cancelled within one step, however long its turn would be."""
-    monkeypatch.setattr(training_process, "TURN", 1e9)
+    monkeypatch.setattr(training_process, "TIME_SLICE_SECONDS", 1e9)
     commands: queue.Queue[Any] = queue.Queue()
     made: list[int] = []
 
@@ -187,7 +186,7 @@ def test_a_turn_is_no_longer_for_a_run_with_frames(monkeypatch: pytest.MonkeyPat
 # The process of every day, but a run of 40 steps goes on from the tenth only once it was paused and is to go on.
 HELD = """
 import sys, threading, time
-from core.service.training import process
+from core.service import training_process as process
 run, goes_on = process.run, threading.Event()
 def held(spec, states=None):
     for made in run(spec, states=states):
@@ -216,7 +215,7 @@ def holding() -> Iterator[Trainer]:
 def test_a_run_that_is_paused_waits_and_goes_on_to_the_same_end(holding: Trainer) -> None:
     trainer, spec = holding, Spec(steps=40, seed=4)
 
-    async def pause_and_go_on() -> list[News]:
+    async def pause_and_go_on() -> list[TrainingUpdate]:
         async with aclosing(trainer.watch(spec)) as coming:
             async for news in coming:
                 if news.points:
@@ -265,7 +264,7 @@ def test_whoever_asks_hears_of_points_before_the_first_frame(trainer: Trainer) -
 
 
 def test_paused_runs_are_bounded_and_die_with_their_process(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.service.training.trainer.MOST_PAUSED", 1)
+    monkeypatch.setattr("core.service.training.MOST_PAUSED", 1)
 
     async def pause(spec: Spec) -> None:
         async with aclosing(trainer.watch(spec)) as coming:
@@ -289,7 +288,7 @@ def test_paused_runs_are_bounded_and_die_with_their_process(trainer: Trainer, mo
 def test_a_process_that_dies_loses_its_runs_and_nothing_else(trainer: Trainer) -> None:
     ask(whole(trainer, SHORT))
 
-    async def die() -> News:
+    async def die() -> TrainingUpdate:
         async with aclosing(trainer.watch(LONG)) as coming:
             async for news in coming:
                 if news.points and trainer._process is not None:
@@ -298,7 +297,7 @@ def test_a_process_that_dies_loses_its_runs_and_nothing_else(trainer: Trainer) -
                     return news
         raise AssertionError
 
-    assert ask(die()).why == DIED
+    assert ask(die()).why == PROCESS_DIED
     assert trainer.frames(SHORT), "a run that has ended stays"
     assert ask(until(trainer, Spec(seed=9, steps=3), "ended"))
 
@@ -311,7 +310,7 @@ def test_only_what_was_trained_can_be_looked_at(trainer: Trainer) -> None:
 @pytest.mark.thorough
 def test_frames_of_runs_that_have_ended_are_bounded(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert KEPT_BYTES <= 256 << 20
-    monkeypatch.setattr("core.service.training.trainer.KEPT_BYTES", 0)
+    monkeypatch.setattr("core.service.training.KEPT_BYTES", 0)
     ask(whole(trainer, SHORT))
     assert not trainer._runs
 
@@ -369,7 +368,7 @@ def test_what_waits_when_a_trainer_is_closed_begins_no_process() -> None:
     trainer = Trainer()
     specs = [Spec(seed=seed, steps=2000) for seed in range(1, 5)]
 
-    async def close_it() -> list[list[News]]:
+    async def close_it() -> list[list[TrainingUpdate]]:
         watched = [asyncio.ensure_future(whole(trainer, spec)) for spec in specs]
         while not all(spec in trainer._runs for spec in specs) or not trainer._runs[specs[0]].points:
             await asyncio.sleep(0.01)
@@ -390,14 +389,14 @@ def test_a_process_in_which_a_run_waits_is_not_without_work(trainer: Trainer) ->
                 if news.points:
                     process = trainer._process
                     assert process is not None
-                    trainer._rest(process)
+                    trainer._end_idle_process(process)
                     assert trainer._process is process
                     return trainer.pause(LONG)
 
     ask(pause())
     process = trainer._process
     assert process is not None
-    trainer._rest(process)
+    trainer._end_idle_process(process)
     assert trainer._process is process and process.poll() is None and trainer._runs[LONG].state == "paused"
 
 
@@ -418,7 +417,7 @@ def test_a_paused_run_keeps_its_process_and_an_idle_one_asks_to_be_ended() -> No
 def test_what_a_stopped_run_had_still_to_say_is_none_of_the_next_one_s() -> None:
     trainer = Trainer((sys.executable, "-c", LATE))
 
-    async def stop_and_start() -> list[News]:
+    async def stop_and_start() -> list[TrainingUpdate]:
         async with aclosing(trainer.watch(SHORT)) as coming:
             async for news in coming:
                 if news.points:
@@ -438,8 +437,8 @@ def test_a_paused_run_that_waits_for_its_turn_again_is_stopped_where_it_is_pause
 ) -> None:
     """Or its model would stay in the process for good."""
     told: list[dict[str, Any]] = []
-    send = trainer._tell
-    monkeypatch.setattr(trainer, "_tell", lambda command: (told.append(dict(command)), send(command))[1])
+    send = trainer._send
+    monkeypatch.setattr(trainer, "_send", lambda command: (told.append(dict(command)), send(command))[1])
 
     async def pause_and_leave_while_it_waits() -> None:
         async with aclosing(trainer.watch(LONG)) as coming:
@@ -463,7 +462,7 @@ def test_a_paused_run_that_waits_for_its_turn_again_is_stopped_where_it_is_pause
 def test_a_process_that_dies_in_the_middle_of_a_line_loses_its_runs_as_any_other() -> None:
     half = "import sys; sys.stdin.readline(); sys.stdout.write('[1, ')"
     trainer = Trainer((sys.executable, "-c", half))
-    assert ask(until(trainer, SHORT, "failed")).why == DIED
+    assert ask(until(trainer, SHORT, "failed")).why == PROCESS_DIED
 
 
 SAYS = """
@@ -478,7 +477,7 @@ for line in sys.stdin:
 def test_what_is_not_understood_ends_the_process_and_the_next_training_works(caplog: pytest.LogCaptureFixture) -> None:
     """Its runs would be waited for for ever, and their places with them."""
     trainer = Trainer((sys.executable, "-c", SAYS, key_of(SHORT)))
-    assert ask(until(trainer, SHORT, "failed")).why == DIED
-    assert "was not understood" in caplog.text
+    assert ask(until(trainer, SHORT, "failed")).why == PROCESS_DIED
+    assert "is invalid; ending the process" in caplog.text
     ask(until(trainer, Spec(seed=9, steps=3), "ended"))
     trainer.close()

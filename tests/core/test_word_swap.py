@@ -15,7 +15,7 @@ from core.read import measures, word_swap
 from core.read.word_order import equivariance, score_by_distance, scores_of_pairs, unturned
 from core.read.word_swap import follows, pairs_to_swap, telling_row
 from core.service.facts import facts_of
-from core.service.positions.compute import MOST_PLACES, swap_of, swapped_maps
+from core.service.positions import MOST_PLACES, swap_of, swapped_maps
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
 

@@ -19,8 +19,8 @@ from core.model.hooks import hooked
 from core.model.text import from_ids
 from core.read.conditional_loss import given
 from core.run.prompt import Prompt
-from core.service import MOST_WRITTEN, LocalService, OpenedText, WrittenOn, WrittenToken
-from core.service.writing.compute import TextInTurns
+from core.service import MOST_WRITTEN, Continuation, LocalService, PreparedText, WrittenToken
+from core.service.writing import IncrementalText
 from core.write.generate import Sampling, candidates
 from core.write.writing import (
     DETAILED,
@@ -315,12 +315,12 @@ async def begun(service: LocalService, model: str = "storyteller", text: str = S
 
 
 def test_tokens_come_one_by_one_with_labels_told_once(service: LocalService) -> None:
-    async def collect() -> list[OpenedText | WrittenToken]:
+    async def collect() -> list[PreparedText | WrittenToken]:
         key = await begun(service)
         return [answer async for answer in service.write(key, [KING], 4, Sampling(), also=[5, 10**9])]
 
     first, *rest = asyncio.run(collect())
-    assert isinstance(first, OpenedText) and first.prompt_labels[-1] == "a"
+    assert isinstance(first, PreparedText) and first.prompt_labels[-1] == "a"
     assert first.per_token.self_attention == 12_288
     assert (first.per_token.as_mha, first.per_token.as_mqa) == (12_288, 1_536)
     assert len(first.opening.readings) == 9 and 5 in first.labels
@@ -339,10 +339,10 @@ def test_tokens_come_one_by_one_with_labels_told_once(service: LocalService) -> 
 def test_every_token_that_a_column_names_has_its_label(service: LocalService, text: str) -> None:
     """Also a word of the text that ranks beyond those which are listed."""
 
-    async def opened() -> OpenedText:
+    async def opened() -> PreparedText:
         key = await begun(service, text=text)
         async with aclosing(service.write(key, (), 0, Sampling())) as coming:
-            return cast(OpenedText, await anext(coming))
+            return cast(PreparedText, await anext(coming))
 
     found = asyncio.run(opened())
     taken = [reading.taken for reading in found.opening.readings if reading.taken]
@@ -352,14 +352,14 @@ def test_every_token_that_a_column_names_has_its_label(service: LocalService, te
 
 
 def test_a_text_that_was_opened_goes_on_without_its_readings(service: LocalService, monkeypatch: Any) -> None:
-    opened: list[TextInTurns] = []
-    whole = TextInTurns.open
+    opened: list[IncrementalText] = []
+    whole = IncrementalText.open
 
-    def noted(self: TextInTurns, also: Iterable[int] = ()) -> OpenedText:
+    def noted(self: IncrementalText, also: Iterable[int] = ()) -> PreparedText:
         opened.append(self)
         return whole(self, also)
 
-    monkeypatch.setattr(TextInTurns, "open", noted)
+    monkeypatch.setattr(IncrementalText, "open", noted)
 
     async def collect(n: int) -> list[Any]:
         key = await begun(service)
@@ -385,14 +385,14 @@ def test_nothing_is_written_that_nobody_waits_for(service: LocalService) -> None
             if n == 3:
                 break
         await coming.aclose()
-        turns, again = [], service.engine.again
-        service.engine.again = lambda make: turns.append(make) or again(make)  # type: ignore[method-assign]
+        turns, again = [], service.engine.schedule
+        service.engine.schedule = lambda make: turns.append(make) or again(make)  # type: ignore[method-assign]
         await asyncio.sleep(0.1)
-        service.engine.again = again  # type: ignore[method-assign]
+        service.engine.schedule = again  # type: ignore[method-assign]
         return n, len(turns)
 
     assert asyncio.run(stop()) == (3, 0)
-    service.engine._turns.submit(lambda: None).result()  # behind a turn that had begun
+    service.engine._queue.submit(lambda: None).result()  # behind a turn that had begun
     assert asyncio.run(service.status())["running_or_waiting"] == 0
 
 
@@ -425,13 +425,13 @@ def test_a_line_that_is_written_on_has_no_opening_and_begins_with_the_word_that_
 ) -> None:
     async def collect() -> tuple[Any, ...]:
         key, how = await begun(service), Sampling(0.8, seed=3)
-        first = [answer async for answer in service.write(key, [KING], 4, how, WrittenOn())]
-        line = [answer async for answer in service.write(key, [KING], 3, how, WrittenOn(342))]
+        first = [answer async for answer in service.write(key, [KING], 4, how, Continuation())]
+        line = [answer async for answer in service.write(key, [KING], 3, how, Continuation(342))]
         alone = [answer async for answer in service.write(key, [KING, 342], 2, how)]
         return first, line, alone
 
     first, line, (opened_, *alone) = asyncio.run(collect())
-    assert all(isinstance(answer, WrittenToken) for answer in (*first, *line)) and isinstance(opened_, OpenedText)
+    assert all(isinstance(answer, WrittenToken) for answer in (*first, *line)) and isinstance(opened_, PreparedText)
     assert [answer.taken.id for answer in line] == [342, *(answer.taken.id for answer in alone)]
     assert line[0].labels, "another reader knows no labels"
 

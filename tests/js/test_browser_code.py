@@ -21,8 +21,7 @@ from app.classroom import component as classroom_component
 from app.shell import registry
 from app.transport import messages, modules
 from core.read import aggregate, measures
-from core.service import MapKind, MapTransform, Site, word_groups
-from core.service.maps import compute as maps
+from core.service import MapKind, MapTransform, Site, maps, word_groups
 from tests.app import models
 from tests.app.served import ask, drawn, serve
 from tests.every import of_every

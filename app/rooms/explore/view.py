@@ -20,7 +20,7 @@ from app.rooms.explore.component import EXPLORE, OPENED
 from app.session import screen, service
 from app.shell import run as shell_run
 from core.errors import Refused
-from core.service import Facts, Waiting
+from core.service import Facts, RunHandle
 
 
 def show() -> None:
@@ -40,7 +40,7 @@ class _SoFar:
     place: DeltaGenerator
     run: Facts | None = None
 
-    def draw(self, under_way: Waiting[None]) -> bool:
+    def draw(self, under_way: RunHandle[None]) -> bool:
         """Draw it once it can be shown. Returns True if the first picture of a visit is drawn where the finished one will be."""
         if self.run is not None or not under_way.progress.is_shown:
             return False

@@ -15,7 +15,7 @@ from app.session.screen import Screen
 from app.transport import messages
 from core.errors import Refused
 from core.model.text import Tokens
-from core.service import BeamsGrown, Facts, OpenedText, Reading, WrittenToken
+from core.service import BeamsGrown, Facts, PreparedText, Reading, WrittenToken
 
 WHOLE = 1_000_000  # weights of one message; above, the mean of all heads travels with the head that is looked with
 
@@ -75,7 +75,7 @@ def marks(tokens: Tokens) -> list[tuple[int, str]]:
     return sorted(found.items())
 
 
-def begun(answer: OpenedText, head: tuple[int, int] | None) -> bytes:
+def begun(answer: PreparedText, head: tuple[int, int] | None) -> bytes:
     """A prompt and what is after it."""
     opening = answer.opening
     body = messages.Body()
@@ -84,8 +84,8 @@ def begun(answer: OpenedText, head: tuple[int, int] | None) -> bytes:
         "kind": "begun",
         "prompt": answer.prompt,
         "names": answer.prompt_labels,
-        "labels": _spaced(answer.labels, answer.glued),
-        "glued": [token for token in answer.glued if token not in answer.labels],
+        "labels": _spaced(answer.labels, answer.joins_previous),
+        "glued": [token for token in answer.joins_previous if token not in answer.labels],
         "ends": answer.ends,
         "over": answer.over,
         "losses": [round(loss, 6) for loss in opening.losses.tolist()],
@@ -107,7 +107,7 @@ def written(answer: WrittenToken, head: tuple[int, int] | None) -> bytes:
     header = {
         "kind": "written",
         "taken": [taken.id, taken.prob, taken.rank],
-        "labels": _spaced(answer.labels, answer.glued),
+        "labels": _spaced(answer.labels, answer.joins_previous),
         "over": answer.over,
         "reading": None if reading is None else _reading(reading, body, reading.rows.size <= WHOLE // 16, head),
     }
@@ -122,7 +122,7 @@ def beams(answer: BeamsGrown) -> bytes:
         "index": answer.step.index,
         "candidates": [[c.row, c.id, c.log_prob, c.kept, c.ends] for c in candidates],
         "finished": [[beam.ids, beam.log_prob, beam.score, beam.ending] for beam in finished],
-        "labels": _spaced(answer.labels, answer.glued),
+        "labels": _spaced(answer.labels, answer.joins_previous),
     }
     return messages.framed(header, b"")
 

@@ -20,7 +20,7 @@ from app.transport import routes
 from app.transport.routes import BadParameter, answering
 from core.errors import Refused
 from core.run.request import Request as RunRequest
-from core.service import MOST_WRITTEN, Facts, OpenedText, Sampling, WrittenOn, WrittenToken
+from core.service import MOST_WRITTEN, Continuation, Facts, PreparedText, Sampling, WrittenToken
 
 T = TypeVar("T")
 LONGEST_TIMED = 1024  # tokens
@@ -47,14 +47,14 @@ async def write(request: Request) -> Response:
             _number(request, "head", 0, facts.config.n_heads - 1, 0),
         )
 
-    def packed(answer: OpenedText | WrittenToken) -> bytes:
-        if isinstance(answer, OpenedText):
+    def packed(answer: PreparedText | WrittenToken) -> bytes:
+        if isinstance(answer, PreparedText):
             return message.begun(answer, head)
         return message.written(answer, head)
 
     first = _number(request, "first", 0, facts.config.vocab_size - 1, 0) if asked.get("first") else None
     how = _sampling(request, facts)
-    coming = service.service().write(facts.key, path, n, how, WrittenOn(first) if is_open and n else also)
+    coming = service.service().write(facts.key, path, n, how, Continuation(first) if is_open and n else also)
     return await _streamed(coming, packed)
 
 

@@ -18,7 +18,7 @@ from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import DEVICES, decode, kv_cache, prefill, total_flops, with_layers
 from core.plan.devices import share_of_peak
-from core.service import Facts, OpenedText, Sampling
+from core.service import Facts, PreparedText, Sampling
 
 COURSE, SCRATCH = "The course", "Attention from scratch"
 STORY = "Once upon a time there was a"
@@ -103,10 +103,10 @@ async def revised(shown: Shown) -> Truth:
     )
 
 
-async def _begun(shown: Shown, facts: Facts, path: tuple[int, ...]) -> OpenedText:
+async def _begun(shown: Shown, facts: Facts, path: tuple[int, ...]) -> PreparedText:
     async with aclosing(shown.service.write(facts.key, path, 0, Sampling())) as coming:
         found = await anext(coming)
-    assert isinstance(found, OpenedText)
+    assert isinstance(found, PreparedText)
     return found
 
 

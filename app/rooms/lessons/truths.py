@@ -112,7 +112,7 @@ async def row(shown: Shown, question: str, reason: str, site_id: str = "") -> Tr
         Candidates([Candidate(keys.labels[i], (i,), float(found.values[i])) for i in seen], "token", share=True),
     )
     try:
-        every = (await shown.service.likeness(facts.key, of.id, query, [1 / of.n_key] * of.n_key)).rows
+        every = (await shown.service.similarity(facts.key, of.id, query, [1 / of.n_key] * of.n_key)).rows
     except Refused:  # a text so long that not every head can be asked
         every = None
     own = query if of.query == of.key else -1

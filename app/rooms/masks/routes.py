@@ -317,7 +317,7 @@ async def code(request: Request) -> bytes:
     edits = choices.edits({**values, "when": "before", "fill": "inf"}, facts)
     layer = min(int(values["layer"]), len(site.records) - 1)
     found = await ask.masked(await ask.edited(key, edits) if edits else key, site.id, [layer])
-    (of,) = found.mask_of
+    (of,) = found.mask_index
     at = of[int(values["head"]) if len(of) > 1 else 0]
     visible = np.ones((site.n_query, site.n_key), bool) if at < 0 else found.masks[at] == 0
     widths = {int(values["window"]), *(w for w in (facts.config.window,) if w)}

@@ -192,7 +192,7 @@ def opening(facts: Facts, site: Site, found: ScoresAndMasks, rest: int | None) -
 
 def mask_of(found: ScoresAndMasks, layer: int, head: int) -> np.ndarray | None:
     """The reasons [query, key] of a head of the layers that were asked for; None where nothing is hidden."""
-    which = found.mask_of[layer]
+    which = found.mask_index[layer]
     at = which[head if len(which) > 1 else 0]
     return None if at < 0 else found.masks[at]
 
@@ -267,7 +267,7 @@ def packed_scores(found: ScoresAndMasks, layers: Any, body: Body) -> dict[str, A
         "sent": [found.layers[i] for i in at],
         "offset": body.add(float32(found.scores[at])),
         "masks": [body.add(mask.astype("u1")) for mask in found.masks],
-        "mask_of": [found.mask_of[i] for i in at],
+        "mask_of": [found.mask_index[i] for i in at],
     }
 
 

@@ -18,14 +18,14 @@ from app.session.models import MODELS
 from app.session.screen import Screen
 from app.transport import messages
 from core.service import (
-    Clock,
+    ContextExtensions,
     Facts,
     Heads,
-    OrderChange,
+    OrderEffect,
     PaperRules,
+    RotaryPairs,
     Site,
     StackPositions,
-    Stretches,
     SwappedMaps,
     WordSwap,
 )
@@ -101,7 +101,7 @@ def has_all(site: Site) -> bool:
 
 
 def change_message(
-    about: dict[str, Any], change: OrderChange, before: Heads | None, after: Heads | None, places: Sequence[int]
+    about: dict[str, Any], change: OrderEffect, before: Heads | None, after: Heads | None, places: Sequence[int]
 ) -> bytes:
     """How far every head moves, float32 [layer, head]; by distance before and after [layer, head, distance], nan where there
     is none; and of small runs every weight before and after, uint16 [layer, head, query, key]. places are those of the words
@@ -165,7 +165,7 @@ def rows_message(rows: np.ndarray, first: int) -> bytes:
     )
 
 
-def clock_message(clock: Clock) -> dict[str, Any]:
+def clock_message(clock: RotaryPairs) -> dict[str, Any]:
     return {
         "q": clock.q.tolist(),
         "k": clock.k.tolist(),
@@ -210,7 +210,7 @@ def rules(papers: PaperRules) -> dict[str, Any]:
     }
 
 
-def stretches(found: Stretches) -> dict[str, Any]:
+def stretches(found: ContextExtensions) -> dict[str, Any]:
     return {
         "n_ctx": found.n_ctx,
         "base": found.base,

@@ -175,7 +175,7 @@ async def dials(request: Request) -> Response:
 @routes.answering
 async def stretches(request: Request) -> Response:
     """The frequencies of rotary positions under each rule for longer texts."""
-    found = await service.service().stretches(request.query_params.get("run", ""), _factor(request))
+    found = await service.service().context_extensions(request.query_params.get("run", ""), _factor(request))
     return JSONResponse(message.stretches(found), headers=routes.KEPT)
 
 
@@ -193,7 +193,7 @@ async def loss(request: Request) -> Response:
 async def gap(request: Request) -> Response:
     """The chance of the next word by how many places are left empty in the text, under one rule for longer texts."""
     key = request.query_params.get("run", "")
-    found = await service.service().pulled_apart(key, _rule(request), _factor(request), choices.GAPS)
+    found = await service.service().position_gap(key, _rule(request), _factor(request), choices.GAPS)
     return JSONResponse(asdict(found), headers=routes.KEPT)
 
 
@@ -268,7 +268,7 @@ async def rows(request: Request) -> Response:
 async def clock(request: Request) -> Response:
     """One query and one key of a head before they were turned."""
     record, head, query, key = (routes.number(request, name, 0, LONGEST) for name in ("record", "head", "query", "key"))
-    found = await service.service().clock(request.query_params.get("run", ""), record, head, query, key)
+    found = await service.service().rotary_pairs(request.query_params.get("run", ""), record, head, query, key)
     return JSONResponse(message.clock_message(found), headers=routes.KEPT)
 
 

@@ -21,7 +21,7 @@ from core.checkpoints import Loaded
 from core.errors import CheckpointError, Refused
 from core.learn import text_training
 from core.learn.text_training import MOST, Text
-from core.service import LocalService, TextNews, TextTrainer
+from core.service import LocalService, TextTrainer, TextTrainingUpdate
 
 NEVER_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 UNITS = ("letters", "pieces")
@@ -38,7 +38,7 @@ def _let_go(key: str) -> None:
         there.engine.forget(text_training.described(key).id)
 
 
-TRAINER = TextTrainer(let_go=_let_go)
+TRAINER = TextTrainer(on_release=_let_go)
 
 
 class Models:
@@ -80,7 +80,7 @@ async def take(request: Request) -> Response:
     return Response(status_code=204, headers=NEVER_KEPT)
 
 
-def line(news: TextNews) -> bytes:
+def line(news: TextTrainingUpdate) -> bytes:
     """One piece of news as a line of JSON, with the model's name among models where it can be opened."""
     said = asdict(news)
     key = said.pop("key")
@@ -117,7 +117,7 @@ async def stop(request: Request) -> Response:
 @answering
 async def go_on(request: Request) -> Response:
     """A run that was stopped continues."""
-    TRAINER.go_on(visitors.own_name(request.scope))
+    TRAINER.resume(visitors.own_name(request.scope))
     return Response(status_code=204, headers=NEVER_KEPT)
 
 

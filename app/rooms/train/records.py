@@ -22,7 +22,7 @@ from core.learn import watched_training
 from core.learn.moments import leads, moments, share_right
 from core.learn.tasks import problems
 from core.learn.watched_training import LIVE, TWINS, Example, Frame, Point, Spec, described
-from core.service import FrameFacts, LookFacts, News, frame_facts, look_facts
+from core.service import FrameFacts, LookFacts, TrainingUpdate, frame_facts, look_facts
 
 FOLDER = Path(__file__).parent / "finished"  # `python -m scripts.train_records` writes it
 TASK = "induction"  # the one that Train opens with, whose twins there are with SEEDS
@@ -157,17 +157,17 @@ def read(spec: Spec, folder: Path = FOLDER) -> bytes:
     return gzip.decompress(path_of(spec, folder).read_bytes())
 
 
-def news(spec: Spec) -> News | None:
+def news(spec: Spec) -> TrainingUpdate | None:
     """What a run that is kept came to, as the service says it of one that has ended; None of any other."""
     is_kept = spec == Spec(spec.task, spec.twin) and spec.twin in there().get(spec.task, ())
     return _news(spec) if is_kept else None
 
 
 @cache
-def _news(spec: Spec) -> News:
+def _news(spec: Spec) -> TrainingUpdate:
     header, _ = messages.unpack(read(spec))
     points = tuple(Point(step, math.inf if loss is None else loss, right) for step, loss, right in header["points"])
-    return News("ended", points=points, frames=frames_of(header["frames"]))
+    return TrainingUpdate("ended", points=points, frames=frames_of(header["frames"]))
 
 
 def frames_of(said: Iterable[dict[str, Any]]) -> tuple[FrameFacts, ...]:

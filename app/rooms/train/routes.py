@@ -18,7 +18,7 @@ from app.transport import messages, open_answers, rate_limits, routes
 from app.transport.routes import answering
 from core.learn.moments import moments
 from core.learn.watched_training import STEPS, Spec, example
-from core.service import FrameFacts, News
+from core.service import FrameFacts, TrainingUpdate
 
 NEVER_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -30,7 +30,7 @@ def spec_of(request: Request) -> Spec:
     return Spec(asked.get("task", "copy"), asked.get("twin", "none"), seed, STEPS, fork)
 
 
-def line(news: News, all_frames: Sequence[FrameFacts] = ()) -> bytes:
+def line(news: TrainingUpdate, all_frames: Sequence[FrameFacts] = ()) -> bytes:
     """One piece of news as a line of JSON; with its moments that of a run which has ended, from all its frames."""
     said = {"state": news.state, "place": news.place, "seconds": news.seconds, "why": news.why}
     come: dict[str, Any] = {"points": records.points_text(news.points), "frames": [asdict(one) for one in news.frames]}

@@ -22,5 +22,5 @@ def show() -> None:
         return
     recorded.PANEL.leave()
     run = Spec(followed.values["task"], seed=int(followed.values["seed"]))
-    service.calls().begin(service.service().expect_training(run))
+    service.calls().begin(service.service().prepare_trainer(run))
     stage.draw(STAGE, followed, message.header())

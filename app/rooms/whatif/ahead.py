@@ -15,7 +15,7 @@ from app.session import answer, service
 from app.transport import rate_limits
 from core.errors import Refused
 from core.service import Facts, SweepRequest
-from core.service.turns import Accounts
+from core.service.queue import Accounts
 
 BEGUN = "whatif_begun"  # in the session: the run whose sweep was begun last
 PATIENCE = 2.0  # seconds in which the browser comes for it

@@ -14,7 +14,7 @@ from app.session.models import MODELS, spec_of
 from core.edits import Ablate, Edit, EditMask, from_text, to_text
 from core.errors import InterventionError
 from core.run.request import Request
-from core.service import MAX_EDGES, AblateHeads, AskedParts, BlockEdges, Component, Facts, PatchHeads, SweepRequest
+from core.service import MAX_EDGES, AblateHeads, BlockEdges, Component, Facts, PatchHeads, PatchRequest, SweepRequest
 
 ROOM = "whatif"  # in links
 SWEEPS = ("heads", "looks", "patch", "parts")  # of a decoder that writes, heads and patch are parts as well
@@ -226,11 +226,11 @@ def has_map(said: Mapping[str, str], shown: Facts) -> bool:
     return has_parts(shown) and said["sweep"] != "looks" and said["group"] == "off" and not (said["other"] or is_beside)
 
 
-def asked_parts(said: Mapping[str, str], shown: Facts, other: str | None) -> AskedParts:
+def asked_parts(said: Mapping[str, str], shown: Facts, other: str | None) -> PatchRequest:
     """The lead, and what every part is set to; `other` is the key of the run that parts are taken from."""
     answer, rival = number(said.get("answer")), number(said.get("rival"))
     to = cast(Any, {"patch": "other"}.get(said["how"], said["how"]))
-    return AskedParts(other, to, asked_behind(said, shown), answer, rival)
+    return PatchRequest(other, to, asked_behind(said, shown), answer, rival)
 
 
 def part_of(text: str, shown: Facts) -> Component | None:

@@ -11,10 +11,10 @@ import pandas as pd
 from app.export import about, files
 from app.rooms.whatif import words
 from app.rooms.whatif.export import caption
-from core.service import AskedParts, AskedPaths, Facts, PartTests, PathEdges
+from core.service import Facts, PartTests, PatchRequest, PathEdges, PathRequest
 
 
-def _begun(run: Facts, other: Facts | None, asked: AskedParts) -> list[str]:
+def _begun(run: Facts, other: Facts | None, asked: PatchRequest) -> list[str]:
     """Lines of code as far as the lead."""
     lines = ["import headlight as hl", "", about.load_line(run), about.trace_line(run)]
     if other is not None:
@@ -23,7 +23,7 @@ def _begun(run: Facts, other: Facts | None, asked: AskedParts) -> list[str]:
     return [*lines, f"lead = hl.logit_diff_between({', '.join(['run', 'None' if other is None else 'other', *named])})"]
 
 
-def of_tests(run: Facts, other: Facts | None, asked: AskedParts, found: PartTests, today: date) -> dict[str, Any]:
+def of_tests(run: Facts, other: Facts | None, asked: PatchRequest, found: PartTests, today: date) -> dict[str, Any]:
     """Caption, code and table of three tests."""
     part = found.part
     taken = "None" if other is None else "other"
@@ -43,7 +43,7 @@ def of_tests(run: Facts, other: Facts | None, asked: AskedParts, found: PartTest
 
 
 def of_paths(
-    run: Facts, other: Facts, asked: AskedParts, paths: AskedPaths, found: Sequence[PathEdges], today: date
+    run: Facts, other: Facts, asked: PatchRequest, paths: PathRequest, found: Sequence[PathEdges], today: date
 ) -> dict[str, Any]:
     """Caption, code and table of paths."""
     named = "" if paths.into is None else f", receivers=[{paths.into!r}]"

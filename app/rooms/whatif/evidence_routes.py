@@ -17,10 +17,10 @@ from app.session import service
 from app.transport import messages, routes
 from app.transport.routes import ANSWERS, BadParameter, answering, message
 from core.errors import Refused
-from core.service import AskedParts, AskedPaths, HeadPlace, PathEdges
+from core.service import HeadPlace, PatchRequest, PathEdges, PathRequest
 
 
-async def asked_of(request: Request) -> tuple[Both, str, AskedParts]:
+async def asked_of(request: Request) -> tuple[Both, str, PatchRequest]:
     """The question, the key of its run, and its lead. Raises BadParameter, Refused."""
     both = await read(request)
     if not changes.has_parts(both.a):
@@ -84,7 +84,7 @@ async def paths(request: Request) -> Response:
         into = _head(both, both.said["into"]) if both.said["into"] else None
     except (KeyError, ValueError, IndexError):
         raise BadParameter(words.INTO_ALLOWED) from None
-    between = AskedPaths(heads, into)
+    between = PathRequest(heads, into)
     edges = service.service().path_edges(key, asked, between)
     first = await anext(edges)  # what it is refused for comes before anything is sent
 

@@ -18,7 +18,6 @@ from app.rooms.whatif import words
 from core.service import (
     AblateHeads,
     AnswerChange,
-    AskedParts,
     BlockEdges,
     Facts,
     HeadDifference,
@@ -27,6 +26,7 @@ from core.service import (
     PartEstimates,
     PartRows,
     PatchHeads,
+    PatchRequest,
     SiteId,
     SweepPart,
     SweepRequest,
@@ -101,7 +101,7 @@ def of_sweep(
     return {"caption": said, "snippet": code, "name": name, "table": [words.TABLE_SWEEP, name, table]}
 
 
-def parts_code(run: Facts, other: Facts | None, asked: AskedParts, known: PartEstimates) -> str:
+def parts_code(run: Facts, other: Facts | None, asked: PatchRequest, known: PartEstimates) -> str:
     """Python that gives the numbers of all parts again, a line for each."""
     named = "" if asked.to == "other" else f", to={asked.to!r}"
     named += "" if asked.position is None else f", position={asked.position}"
@@ -124,7 +124,7 @@ def parts_code(run: Facts, other: Facts | None, asked: AskedParts, known: PartEs
 
 
 def of_parts(
-    run: Facts, other: Facts | None, asked: AskedParts, known: PartEstimates, found: Sequence[PartRows], today: date
+    run: Facts, other: Facts | None, asked: PatchRequest, known: PartEstimates, found: Sequence[PartRows], today: date
 ) -> dict[str, Any]:
     """For the files of all parts: caption, code, and a table of estimates and exact changes of the lead."""
     said, code = caption(run, today), parts_code(run, other, asked, known)

@@ -89,7 +89,7 @@ class Runs:
             return {}
         facts = await self.facts(text)
         try:
-            chances = await self.service.word_chances(facts.key, [measure.word for measure in asked])
+            chances = await self.service.token_probabilities(facts.key, [measure.word for measure in asked])
         except Refused as refusal:
             raise Unfit(Fault(self.step.line_of("check"), str(refusal))) from refusal
         found: dict[Measure, float] = {}
@@ -163,7 +163,7 @@ class Runs:
         site = facts.sites[0]
         query = self.query(facts.tokens(site.query), text)
         even = [1 / site.n_key] * site.n_key
-        return (await self.service.likeness(facts.key, site.id, query, even)).rows, facts.tokens(site.key)
+        return (await self.service.similarity(facts.key, site.id, query, even)).rows, facts.tokens(site.key)
 
     async def wins(self, text: str) -> dict[str, int]:
         """In how many heads each of the compared words gets more than every other one."""

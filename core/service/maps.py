@@ -1,39 +1,215 @@
-"""Maps: what a picture of one head or of several shows, computed a region, a row or a column at a time.
+"""Maps: the picture of one head or of several, computed one region, row or column at a time.
 
-The order is always: heads put together, hidden keys taken out and rows renormalised, pieces merged to words. The browser
-does the same for small runs.
+The order of operations is: combine heads, remove hidden keys and renormalise rows, merge tokens to words. The browser does the same
+for small runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ...errors import Refused
-from ...memory import admit_large
-from ...model.pooling import largest
-from ...model.rules import DisentangledBias
-from ...model.text import Tokens
-from ...read import aggregate, measures
-from ...read.spaced_rows import middles, spread
-from ...run.attention import AttentionRecord
-from ...trace import Trace
-from .answers import HIDDEN, TILE, Column, MapTransform, Row, Scores, Tile
+from ..errors import Refused
+from ..memory import admit_large
+from ..model.pooling import largest
+from ..model.rules import DisentangledBias
+from ..model.text import Tokens
+from ..read import aggregate, measures
+from ..read.additions import array
+from ..read.findings import Finding
+from ..read.head_roles import OpeningLink, Role
+from ..read.sinks import Sink
+from ..read.spaced_rows import middles, spread
+from ..run.attention import AttentionRecord
+from ..trace import Trace
+from .facts import SiteId
 
-POOL_ROWS = 1024  # a pooled tile looks at every query row up to here, and at evenly spaced ones above
+MapKind = Literal["head", "mean", "max", "rollout", "value"]
+MAP_KINDS: tuple[MapKind, ...] = get_args(MapKind)
+HIDDEN = 255  # reason code of a key that the visitor removed, in addition to rules.REASONS
+TILE = 512  # cells along a side of a tile; larger regions are pooled
+
+
+@dataclass(frozen=True)
+class MapTransform:
+    """A picture of a run. `members` are the (record, head) of a mean or maximum; empty means all heads of the record.
+
+    `hidden` are token positions. With `words`, rows and columns are words instead of tokens.
+    """
+
+    record: int
+    head: int
+    kind: MapKind = "head"
+    members: tuple[tuple[int, int], ...] = ()
+    hidden: tuple[int, ...] = ()
+    words: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """True for one unmodified head."""
+        return self.kind == "head" and not self.hidden and not self.words
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A region of a map, pooled if it is large."""
+
+    values: np.ndarray  # float32 [row, column]
+    # uint8 [row, column]: why a cell has no value, as in rules.REASONS, or HIDDEN; 0 if it has one
+    reasons: np.ndarray
+    exact: bool  # False: each cell is the largest value of its patch
+    how: str  # the method in words; empty if exact
+    visible: np.ndarray | None = None  # float32 [row]: share of each row that is not hidden; None if no key is hidden
+    sink: int | None = None  # of a whole map: the token with the largest mean weight
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One row of a map. entropy is in bits; None for norms and maxima, which are no distribution."""
+
+    values: np.ndarray  # float32 [column]
+    reasons: np.ndarray  # uint8 [column]
+    entropy: float | None
+    visible: float | None  # share of the row that is not hidden; None if no key is hidden
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a map."""
+
+    values: np.ndarray  # float32 [row]
+    reasons: np.ndarray  # uint8 [row]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The terms of the softmax of one row."""
+
+    raw: np.ndarray  # float32 [key]: q·k
+    scaled: np.ndarray  # float32 [key]: (q·k · scale + bias) / temperature
+    biased: bool
+    # float32 [key] each: the terms of `scaled`, if content and distance are separate (DeBERTa)
+    terms: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """Every weight of one site. Layers and heads with equal masks share one."""
+
+    weights: np.ndarray  # float32 [layer, head, query, key]
+    entropy: np.ndarray  # float32 [layer, head, query], bits
+    masks: tuple[np.ndarray, ...]  # uint8 [query, key]: reasons, as in Tile
+    mask_index: tuple[
+        tuple[int, ...], ...
+    ]  # of each layer: index of its mask, or one for every head; -1: nothing is masked
+
+
+@dataclass(frozen=True, eq=False)
+class FullRun:
+    """Everything that the picture of a small run is drawn from."""
+
+    heads: Mapping[SiteId, Heads]
+    openings: tuple[OpeningLink, ...]
+    roles: tuple[tuple[Role, ...], ...]
+    sinks: Mapping[SiteId, Sink | None]
+    look: Finding | None = None  # the attention edge that it opens on
+
+
+@dataclass(frozen=True, eq=False)
+class HeadAdditions:
+    """Direct logit attribution of every head of a site, for the most likely tokens after one position.
+
+    words are (label, probability), the most likely first.
+    """
+
+    words: tuple[tuple[str, float], ...]
+    values: np.ndarray  # float32 [word, layer, head]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadWords:
+    """Direct logit attribution of one head after one position.
+
+    additions are those of its attention edges to one of the most likely tokens; the head's addition is their sum. raised and lowered
+    are the tokens, among the `among` most likely, whose logits its output changes most, the largest change first.
+    """
+
+    additions: np.ndarray  # float32 [key]
+    raised: tuple[tuple[str, float], ...]
+    lowered: tuple[tuple[str, float], ...]
+    among: int
+
+
+@dataclass(frozen=True, eq=False)
+class Thumbnails:
+    """Thumbnails of the heads of one record. Each pixel is the largest weight of its patch."""
+
+    values: np.ndarray  # float32 [head, row, column]
+    how: str
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Measures of each head of a site: metric -> [layer][head], None if a metric does not apply."""
+
+    rows: int  # evenly spaced rows that were read
+    of: int
+    values: dict[str, tuple[tuple[float | None, ...], ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """The row of one query in every head of a site, and its overlap with other weights over the same keys."""
+
+    rows: np.ndarray  # float32 [layer, head, key]
+    shared: np.ndarray  # float32 [layer, head]: measures.overlap
+
+
+# parts of a run in progress
+
+
+@dataclass(frozen=True, eq=False)
+class LayerDone:
+    """The pass has left one attention."""
+
+    record: int
+    thumbnails: Thumbnails
+
+
+@dataclass(frozen=True, eq=False)
+class HeadDone:
+    """The head that the viewer has open: its map, and the row of one query."""
+
+    record: int
+    head: int
+    query: int | None
+    reach: tuple[int, int]  # numbers of queries and keys of the map, which the tile pools if they are large
+    tile: Tile
+    row: Row | None
+
+
+@dataclass(frozen=True)
+class RunDone:
+    """The pass has finished."""
+
+    seconds: float
+
+
+POOL_ROWS = 1024  # a pooled tile reads every query row up to this number, and evenly spaced ones above
 POOL_BLOCK = 64  # rows of a pooled tile computed together
-SINK_ROWS = 64  # rows from which it is told which key gets the most on average
+SINK_ROWS = 64  # rows whose mean gives the sink of a map
 COLUMN_CELLS = 256_000_000  # weights computed for one column: twelve heads of 4,096 tokens, in some seconds
 
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """A transform of one run, with what cannot be computed by rows: `norms` [key] for values, `rollout` [query, key]."""
+    """A transform of one run, and the inputs that cannot be computed by rows: `norms` [key] for values, `rollout` [query, key]."""
 
     run: Trace
     transform: MapTransform
@@ -46,7 +222,7 @@ class Map:
 
     @cached_property
     def heads(self) -> list[aggregate.Member]:
-        """The heads that a mean or a maximum is of; of the rest, those whose masks count."""
+        """The heads of a mean or maximum; for the other kinds, those whose masks apply."""
         of = self.transform
         if of.kind in ("head", "value"):
             return [(self.record, of.head)]
@@ -67,8 +243,8 @@ class Map:
         tokens = self.run.tokens_of(self.record)[which]
         return word_groups(tokens) if self.transform.words else [range(i, i + 1) for i in range(len(tokens))]
 
-    def together(self, queries: Sequence[int]) -> Tensor:
-        """The heads put together, [query, key] of tokens."""
+    def combined(self, queries: Sequence[int]) -> Tensor:
+        """The combined heads, [query, key] of tokens."""
         of = self.transform
         if self.rollout is not None:
             return self.rollout[list(queries)]
@@ -80,9 +256,9 @@ class Map:
         return weights if self.norms is None else weights * self.norms
 
     def values(self, rows: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """[row, column] of the picture, and the share of each row that is not hidden, [row]."""
+        """Values of the picture, [row, column], and the share of each row that is not hidden, [row]."""
         groups = [self.queries[i] for i in rows]
-        weights = self.together([token for group in groups for token in group])
+        weights = self.combined([token for group in groups for token in group])
         visible = torch.ones(len(weights), device=weights.device)
         if self.transform.hidden:
             total = weights.sum(-1)
@@ -103,9 +279,9 @@ class Map:
         )
 
     def reasons(self, rows: Sequence[int], columns: Sequence[int]) -> np.ndarray:
-        """[row, column] uint8: why a cell has no number; 0 where any part of it has one.
+        """uint8 [row, column]: why a cell has no value; 0 if any part of it has one.
 
-        Where the parts of a word have different reasons, it is the first of REASONS; hidden only where all of them are.
+        If the parts of a word have different reasons, the first of REASONS; HIDDEN only if all of them are hidden.
         """
         groups, key_groups = [self.queries[i] for i in rows], [self.keys[i] for i in columns]
         tokens, keys = [t for group in groups for t in group], [t for group in key_groups for t in group]
@@ -124,15 +300,15 @@ class Map:
         codes[:, np.isin(keys, self.transform.hidden)] = HIDDEN
         if not self.transform.words:
             return codes
-        # 0, where a part has a number, is the smallest code, and that of hidden keys the largest
+        # 0 (a part has a value) is the smallest code, HIDDEN the largest
         starts = [np.cumsum([0, *map(len, some)])[:-1] for some in (groups, key_groups)]
         return np.minimum.reduceat(np.minimum.reduceat(codes, starts[1], axis=1), starts[0], axis=0)
 
     def sink(self) -> int:
-        """The token that gets the most on average, hidden or not, over evenly spaced rows."""
+        """The token with the largest mean weight over evenly spaced rows, hidden or not."""
         rows = spread(self.record.n_query, SINK_ROWS)
         is_value = self.transform.kind == "value"
-        weights = self.record.pattern(self.transform.head, rows)[0] if is_value else self.together(rows)
+        weights = self.record.pattern(self.transform.head, rows)[0] if is_value else self.combined(rows)
         return int(measures.received(weights).argmax())
 
 
@@ -143,17 +319,14 @@ def reasons(record: AttentionRecord, queries: Sequence[int], keys: Sequence[int]
 
 
 def tile(shown: Map, rows: tuple[int, int], columns: tuple[int, int], cells: int = TILE) -> Tile:
-    """Rows rows[0]..rows[1] and columns columns[0]..columns[1] of a map, ends excluded.
-
-    Up to cells × cells they are every value. Larger regions are pooled to at most that.
-    """
+    """A region of a map, ends excluded. Regions of more than cells × cells are pooled to that size."""
     is_whole = (rows, columns) == ((0, len(shown.queries)), (0, len(shown.keys)))
     sink = shown.sink() if is_whole else None
     n_rows, n_columns = min(cells, rows[1] - rows[0]), min(cells, columns[1] - columns[0])
     plain = shown.transform.is_plain
     if (n_rows, n_columns) == (rows[1] - rows[0], columns[1] - columns[0]):
         visible = None
-        if plain:  # of one head only the columns that are asked for are kept
+        if plain:  # of a single head, only these columns are computed
             values = shown.record.pattern(shown.transform.head, slice(*rows), slice(*columns))[0]
         else:
             found = [shown.values(block) for block in blocks(range(*rows))]
@@ -169,7 +342,7 @@ def tile(shown: Map, rows: tuple[int, int], columns: tuple[int, int], cells: int
     values, how = pooled(some, rows, columns, n_rows, n_columns)
     between = shown.reasons(middles(*rows, n_rows), middles(*columns, n_columns))
     found = array(values)
-    # A patch counts as masked where its middle is and no value was found in it.
+    # A patch counts as masked if its middle is masked and it has no value.
     codes = np.where(found > 0, 0, between).astype("u1")
     how = how.replace("weight", "norm") if shown.transform.kind == "value" else how
     return Tile(found, codes, False, how, sink=sink)
@@ -179,13 +352,13 @@ def row(shown: Map, query: int) -> Row:
     """One row of a map."""
     codes = shown.reasons([query], range(len(shown.keys)))[0]
     values, visible = shown.values([query])
-    shares = shown.transform.kind not in ("value", "max")
-    entropy = float(measures.entropy(values)[0]) if shares else None
+    is_distribution = shown.transform.kind not in ("value", "max")
+    entropy = float(measures.entropy(values)[0]) if is_distribution else None
     return Row(array(values[0]), codes, entropy, float(visible[0]) if shown.transform.hidden else None)
 
 
 def column(shown: Map, key: int) -> Column:
-    """The weights on one key: a column of a map. Every row has to be computed for it: raises Refused where that takes too long."""
+    """The weights on one key. Every row has to be computed for it: raises Refused if that takes too long."""
     cells = len(shown.heads) * shown.record.n_query * shown.record.n_key
     if shown.rollout is None and cells > COLUMN_CELLS:
         raise Refused(
@@ -198,7 +371,7 @@ def column(shown: Map, key: int) -> Column:
 
 
 def cells(shown: Map, rows: tuple[int, int], columns: tuple[int, int], block_cells: int = 1 << 21) -> Tile:
-    """Every value of a region, however large, some whole rows at a time. Raises TooLarge."""
+    """Every value of a region, computed a few whole rows at a time. Raises TooLarge."""
     (q0, q1), (k0, k1) = rows, columns
     what = f"A table of {q1 - q0:,} × {k1 - k0:,} cells"
     admit_large((q1 - q0) * (k1 - k0) * 5, torch.device("cpu"), what, "Choose a smaller part of the map.")
@@ -214,8 +387,8 @@ def scores(record: AttentionRecord, head: int, query: int) -> Scores:
     """The terms of the softmax of one row."""
     raw, scaled = record.raw(head, query)[0, 0], record.scores(head, query)[0, 0]
     terms = record.terms(head, query) if isinstance(record.rule.bias, DisentangledBias) else {}
-    apart = {name: array(term[0, 0]) for name, term in terms.items()}
-    return Scores(array(raw), array(scaled), record.rule.bias is not None, apart)
+    arrays = {name: array(term[0, 0]) for name, term in terms.items()}
+    return Scores(array(raw), array(scaled), record.rule.bias is not None, arrays)
 
 
 def pooled(
@@ -225,7 +398,7 @@ def pooled(
     n_rows: int,
     n_columns: int,
 ) -> tuple[Tensor, str]:
-    """[n_rows, n_columns] largest weights of what `some` gives for queries, [query, column], and how they were found in words."""
+    """Largest weights of patches, [n_rows, n_columns], and the method in words. `some(queries)` returns [query, column]."""
     every = rows[1] - rows[0] <= POOL_ROWS
     queries = list(range(*rows)) if every else middles(*rows, n_rows)
     parts = []
@@ -241,7 +414,7 @@ def pooled(
 
 
 def word_groups(tokens: Tokens) -> list[range]:
-    """The tokens of each word, in order; a special token, or one that belongs to no word, stands alone."""
+    """The tokens of each word, in order. A special token, or one of no word, is a group of its own."""
     found: list[range] = []
     for i, word in enumerate(tokens.word_ids):
         joins = i > 0 and word is not None and not tokens.special[i] and not tokens.special[i - 1]
@@ -251,11 +424,6 @@ def word_groups(tokens: Tokens) -> list[range]:
         else:
             found.append(range(i, i + 1))
     return found
-
-
-def array(values: Tensor) -> np.ndarray:
-    """As numpy has it, without a copy where the tensor lies in the machine's own memory."""
-    return values.float().cpu().numpy()
 
 
 def blocks(rows: range) -> list[range]:

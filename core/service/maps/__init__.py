@@ -1,1 +1,0 @@
-"""Attention maps, heads and their measures, as plain data."""

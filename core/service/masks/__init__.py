@@ -1,1 +1,0 @@
-"""Masks, padding, leakage and the scale, as plain data."""

@@ -1,1 +1,0 @@
-"""Positions and the order of words, as plain data."""

@@ -1,1 +1,0 @@
-"""Trainings that run in a process of their own, as plain data."""

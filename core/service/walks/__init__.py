@@ -1,1 +1,0 @@
-"""A walk through one layer, as plain data."""

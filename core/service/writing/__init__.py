@@ -1,1 +1,0 @@
-"""A text as the model writes it, as plain data."""
