@@ -221,9 +221,9 @@ def test_a_capture_leaves_torch_and_chance_alone(monkeypatch: pytest.MonkeyPatch
     module, x = nn.MultiheadAttention(8, 2, dropout=0.5, batch_first=True), torch.ones(1, 3, 8)
     midway, made = Midway(), CAPTURE.AttentionRecord
 
-    def make(*arguments: Any) -> Any:
+    def make(*arguments: Any, **named: Any) -> Any:
         midway()
-        return made(*arguments)
+        return made(*arguments, **named)
 
     monkeypatch.setattr(CAPTURE, "AttentionRecord", make)
 
