@@ -155,6 +155,10 @@ class ChunkRecorder(Recorder):
             return self.fill(name, x, x.device)
         if kind == "hook_k" or (kind == "hook_v" and self.hold_values):
             return self.cached(name) if self.is_last else None
+        return self.join(name, kind, point, x)
+
+    def join(self, name: str, kind: str, point: HookPoint, x: Tensor) -> Tensor | None:
+        """With the last chunk, the angles or edited positions of the whole text, or a tensor of its shape. Collects norms."""
         if kind in ("hook_angles", "hook_angles_windowed") or (kind == "hook_position" and name in self.edited):
             self.pieces.setdefault(name, []).append(x)
             return torch.cat(self.pieces.pop(name), dim=1) if self.is_last else None
