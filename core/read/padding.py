@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..run.attention import AttentionRecord
-from ..run.trace import Trace
+from ..trace import Trace
 
 
 @dataclass(frozen=True, eq=False)

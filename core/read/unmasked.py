@@ -9,7 +9,7 @@ from torch import Tensor
 from ..edits import DropCausalMask
 from ..errors import Refused
 from ..model.text import from_ids
-from ..run.trace import Trace, trace_tokens
+from ..trace import Trace, trace_tokens
 from . import measures
 from .conditional_loss import given
 

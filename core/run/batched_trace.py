@@ -22,12 +22,12 @@ from ..plan.runs import run_bytes
 from .forward_pass import Pass, prepare
 from .prompt import Prompt, padded
 from .recorder import HELD_BYTES, KEPT, Recorder, logits_step, residual_of
-from .trace_record import TraceRecord as Trace
+from .trace_record import TraceRecord
 
 ALONG = ("pos", "query", "key")  # axes along which a batch is padded
 
 
-def trace_together(loaded: Loaded, texts: Sequence[Tokens]) -> tuple[Trace, ...]:
+def trace_together(loaded: Loaded, texts: Sequence[Tokens]) -> tuple[TraceRecord, ...]:
     """trace() of each of these texts without edits, from one pass over all of them. The model has one stack.
 
     Padding is masked and does not move positions, so a trace equals that of a separate run, up to the rounding of matrix
@@ -59,13 +59,13 @@ def _recorder(forward: Pass) -> Recorder:
     return Recorder(forward, hold_values=hold, on_attention=lambda _: None)
 
 
-def _trace(recorder: Recorder, final: Tensor, seconds: float) -> Trace:
+def _trace(recorder: Recorder, final: Tensor, seconds: float) -> TraceRecord:
     """`final` [1, pos, d_model] is a view into the batch and is copied."""
     forward, hold = recorder.forward, recorder.hold_values
     loaded, sources = forward.loaded, forward.prompt.sources
     again = partial(forward.again, f"{loaded.config.stacks[-1][0]}.hook_final")
     needed = run_bytes(loaded.config, forward.workload, keep_values=hold)
-    return Trace(
+    return TraceRecord(
         loaded,
         sources,
         None,

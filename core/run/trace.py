@@ -27,7 +27,6 @@ from .recorder import HELD_BYTES, Recorder, logits_step, residual_of
 from .trace_record import TraceRecord
 
 Watch = Callable[[Any], object]  # receives a partial TraceRecord; through core.trace, a Trace
-Trace = TraceRecord  # the name under which core.read and core.sweep annotate a run
 
 
 def trace(
