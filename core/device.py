@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from .errors import ConfigError
 
@@ -113,3 +115,8 @@ def total_bytes(device: torch.device) -> int:
 
 def _either(names: list[str]) -> str:
     return ", ".join(names[:-1]) + f" or {names[-1]}"
+
+
+def array(values: Tensor) -> np.ndarray:
+    """A tensor as float32 on the CPU, without a copy if it is both already."""
+    return values.float().cpu().numpy()

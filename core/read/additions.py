@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..device import array
 from ..model.attention import Attention
 from ..model.hooks import hook_points
 from ..run.predictions import checked_positions
@@ -81,11 +82,6 @@ class Added:
     layer: int
     sublayer: str  # attention, cross-attention, MLP
     lengths: np.ndarray  # float32 [pos]
-
-
-def array(values: Tensor) -> np.ndarray:
-    """float32, without a copy if the tensor is float32 in the machine's own memory."""
-    return values.float().cpu().numpy()
 
 
 def walk_facts(walk: Walk) -> WalkFacts:

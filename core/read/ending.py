@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..device import array
 from ..model.attention import RMSNorm
 from ..run.predictions import checked_positions, head_of, labels_of, strings_of
 from ..run.trace import Trace
-from .additions import array
 from .conditional_loss import given, next_scores, tokens_read
 
 

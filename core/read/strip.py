@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from ..device import array
 from ..errors import TextError
 from ..run.predictions import checked_positions, labels_of
 from ..run.trace import Trace
-from .additions import SUBLAYERS, array
+from .additions import SUBLAYERS
 from .attribution import contributions
 from .conditional_loss import tokens_read
 

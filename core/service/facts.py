@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from ..checkpoints import ModelSpec
+from ..device import array
 from ..model.config import ModelConfig
 from ..model.text import Tokens
-from ..read.additions import array
 from ..run.prompt import HIDE_TYPED, Prompt, notices
 from ..run.recorder import NonFinite, Step
 from ..trace import Trace

@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
+from ..device import array
 from ..errors import Refused
 from ..read import aggregate
-from ..read.additions import array
 from ..read.findings import Finding, findings, opening_look
 from ..read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
 from ..read.looks import looks_in

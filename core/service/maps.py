@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..device import array
 from ..errors import Refused
 from ..memory import admit_large
 from ..model.pooling import largest
 from ..model.rules import DisentangledBias
 from ..model.text import Tokens
 from ..read import aggregate, measures
-from ..read.additions import array
 from ..read.findings import Finding
 from ..read.head_roles import OpeningLink, Role
 from ..read.sinks import Sink

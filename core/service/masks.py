@@ -12,13 +12,13 @@ import numpy as np
 import torch
 
 from ..checkpoints import Loaded
+from ..device import array
 from ..edits import DropPadding, NoScale
 from ..errors import Refused
 from ..learn.leakage import Leakage, check_model, leakage, relearnt
 from ..learn.leakage import facts as leak_facts
 from ..memory import admit_large
 from ..model.text import from_ids
-from ..read.additions import array
 from ..read.conditional_loss import given, probabilities
 from ..read.padding import Inertness, inertness, own_records
 from ..read.projections import Compared, timed

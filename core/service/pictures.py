@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..device import array
 from ..errors import Refused
 from ..memory import admit_large
 from ..read import measures
-from ..read.additions import array
 from ..read.directions import Site as Attention
 from ..read.findings import opening_look
 from ..read.head_roles import opening_of, openings, roles_of

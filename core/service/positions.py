@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..device import array
 from ..errors import Refused
 from ..model.positions import alibi_slopes, relative_bucket
 from ..model.rules import DistanceBias
 from ..model.transformer import Stack
 from ..read import measures
-from ..read.additions import array
 from ..read.long_context import RULES, Rule, chances_by_gap, end_loss, gap_after, rescaled, stretches
 from ..read.spaced_rows import spread
 from ..read.word_order import (

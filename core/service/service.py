@@ -16,10 +16,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from ..device import array
 from ..errors import Refused, TextError
 from ..model.config import ModelConfig
 from ..model.text import from_ids, tokenize
-from ..read.additions import array
 from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison, answer_change, compare
 from ..read.conditional_loss import given, probabilities

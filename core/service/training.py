@@ -24,10 +24,10 @@ import numpy as np
 import torch
 
 from ..checkpoints import Loaded
+from ..device import array
 from ..errors import Busy, CheckpointError, Refused
 from ..learn import saved_runs, watched_training
 from ..learn.watched_training import Frame, Point, Spec, Weights
-from ..read.additions import array
 from .engine import Engine
 from .event_loop import into_loop
 from .worker import Worker
