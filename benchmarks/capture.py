@@ -32,7 +32,7 @@ from torch import Tensor
 
 import core
 from core.checkpoints import Loaded
-from core.memory import free_bytes
+from core.device import free_bytes
 
 MiB = 1 << 20
 LENGTHS = (128, 512, 1024, 2048, 4096)

@@ -16,7 +16,7 @@ import numpy as np
 import core
 from app.attention import picture
 from benchmarks.page import address_of, entered, kB, opened, verdict, visiting
-from core.read.sinks import Sink
+from core.read.measures import Sink
 from core.service import HeadAdditions
 from scripts import browser as browsers
 from tests.app.browsing import browsing, serving

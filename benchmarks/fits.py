@@ -5,7 +5,7 @@
 Each set-up runs in processes of its own, on the same weights and tokens. *Said* is core.plan.memory_plan's total. It is compared with
 three peaks, and an error is said ÷ measured − 1:
 
-alive       bytes of all tensors that exist at once (core.plan.live_bytes), weights among them
+alive       bytes of all tensors that exist at once (core.plan.tracing), weights among them
 allocator   weights, and the highest that the sum of allocations less frees of torch's CPU allocator rises (torch.profiler's memory
             events): scratch space of the kernels that they ask torch for is in it
 resident    VmHWM of a fresh process over its VmRSS just before it makes the weights. glibc keeps what is freed; a second column is
@@ -46,8 +46,7 @@ from core.model.cache import Cache
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer, to_dtype
 from core.plan import PRESETS, Workload, memory_plan, parameters
-from core.plan.live_bytes import LiveBytes
-from core.plan.ways import attending, ran
+from core.plan.tracing import LiveBytes, attending, ran
 
 MiB = 1 << 20
 # glibc reads these as a process begins: blocks of 64 KiB and more are mapped one by one, and go back when they are freed.

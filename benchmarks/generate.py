@@ -30,8 +30,7 @@ from benchmarks.rooms import p95
 from core.model.text import from_ids
 from core.run.prompt import Prompt
 from core.write.generate import Sampling, generate
-from core.write.writing import Writer
-from core.write.wrote import lens_columns, wrote
+from core.write.writer import Writer, lens_columns, wrote
 from scripts import browser as browsers
 from tests.app.browsing import browsing, serving
 

@@ -41,10 +41,10 @@ import core
 from benchmarks.capture import Cost, cost_of, machine
 from benchmarks.packed import pack, with_packed
 from core.checkpoints import Loaded
-from core.memory import free_bytes
+from core.device import free_bytes
 from core.run.prompt import Prompt, source_tokens
 from core.write.generate import Sampling, generate
-from core.write.writing import Writer
+from core.write.writer import Writer
 
 LENGTHS = (16, 128, 1024, 4096)
 PROMPT = 64

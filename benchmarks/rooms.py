@@ -19,7 +19,7 @@ from playwright.sync_api import Locator, Page
 import core
 from app.shell import words
 from core.edits import EditMask
-from core.write.writing import cache_cost
+from core.write.writer import cache_cost
 
 KING = "The old king loved the golden bird, and the old"
 PAUSE = 700  # ms between two interactions, in which the server hears of the first and answers

@@ -19,7 +19,7 @@ import core
 from benchmarks.capture import machine
 from benchmarks.load import WORDS
 from core.model.text import tokenize
-from core.run.batched_trace import trace_together
+from core.run.trace import trace_together
 from core.run.trace_record import TraceRecord
 
 TEXTS = (2, 4, 8, 16)

@@ -70,7 +70,7 @@ def records() -> dict[str, type]:
 
 
 def _name(kind: type) -> str:
-    """Such as core.write.writing.Opening: two modules may have a record of the same name."""
+    """Such as core.write.writer.Opening: two modules may have a record of the same name."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 

@@ -4,8 +4,7 @@ from importlib import import_module
 
 from . import old_names
 from .checkpoints import Loaded, ModelSpec, load, save
-from .checkpoints.build import build
-from .checkpoints.described import plan, read_config
+from .checkpoints.from_config import build, plan, read_config
 from .edits import (
     Ablate,
     AsPadding,
@@ -44,36 +43,39 @@ from .model.chat import ChatText
 from .model.config import ModelConfig, RotaryScaling
 from .model.hooks import hook_points, hooked
 from .model.text import Tokens
+from .patching.component_patching import (
+    AttributionEstimates,
+    Evidence,
+    PatchResults,
+    attribution_patching,
+    patch_components,
+    run_order,
+    three_tests,
+)
+from .patching.counterfactual import Component
+from .patching.edited_runs import HeadEffect, HeadEffects
+from .patching.head_sweeps import LogitDiff, Sweep, logit_diff_between, patch_heads, sweep_edges, sweep_heads
+from .patching.path_patching import PathEdge, patch_paths
+from .patching.sentence_pairs import Pair, PairShares, pairs_from, patch_pairs, read_pairs
 from .read import measures, report
 from .read.attribution import Contribution, Contributions, LensLayer
 from .read.comparison import AnswerChange, Comparison, answer_change, compare
+from .read.edge_attribution import Link, Moves, Strongest, adds, link, looks, looks_in, moves, strongest_looks
 from .read.findings import Finding, findings, opening_look
-from .read.looks import Moves, adds, looks, looks_in, moves
-from .read.strongest import Link, Strongest, link, strongest_looks
 from .read.swaps import Swap, Swaps, same_length, swaps
 from .run.attention import AttentionRecord, Receipt, Thumbnail
 from .run.capture import capture
-from .run.classes import Classes
-from .run.predictions import Predictions
+from .run.predictions import Classes, Predictions
 from .run.recorder import PositionRecord, Step
 from .run.request import Progress, Request
 from .run.wrapped import wrap
 from .run.wrapped_trace import Wrapped
 from .service.engine import Engine
-from .sweep.ablations import HeadEffect, HeadEffects
-from .sweep.estimates import AttributionEstimates, attribution_patching, run_order
-from .sweep.evidence import Evidence, three_tests
-from .sweep.leads import LogitDiff, logit_diff_between
-from .sweep.pairs import Pair, PairShares, pairs_from, patch_pairs, read_pairs
-from .sweep.part import Component
-from .sweep.parts import PatchResults, patch_components
-from .sweep.paths import PathEdge, patch_paths
-from .sweep.sweeps import Sweep, patch_heads, sweep_edges, sweep_heads
 from .trace import Trace, WeightsTrace, from_attentions, from_cache, trace, trace_chat, trace_tokens
 from .version import __version__
 from .write.beams import Beam, beam_search, beam_steps
 from .write.generate import Generation, GenerationStep, generate, stream
-from .write.writing import Opening, Reading, Writer, opening
+from .write.writer import Opening, Reading, Writer, opening
 
 __all__ = [
     "Ablate",

@@ -13,24 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .checkpoints import CATALOG, Loaded, load
-from .checkpoints.described import Described, describe
-from .device import GiB, pick_device, pick_dtype
-from .errors import Refused
-from .extras import install_line, lacking
-from .memory import MiB
+from .checkpoints.from_config import Described, describe
+from .device import GiB, MiB, pick_device, pick_dtype
+from .errors import Refused, install_line, lacking
 from .model.config import ModelConfig
+from .patching import MOST_TOKENS
 from .plan import DEVICES, Device, Workload, longest_fit, on_card, plan
-from .plan.devices import device_named
-from .plan.dtypes import CACHE, WEIGHT_FORMATS
+from .plan.operations import device_named
+from .plan.workload import CACHE, WEIGHT_FORMATS
 from .read import report
 from .run.prompt import said_by_user
 from .screens import screens
-from .sweep import MOST_TOKENS
 from .trace import trace, trace_chat
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .sweep.atlas import SurveyResult
+    from .patching.atlas import SurveyResult
 
 COMMAND = "headlight"
 LOCALHOST = "localhost"
@@ -107,11 +105,11 @@ def _atlas(options: argparse.Namespace) -> None:
     if options.most is not None and options.most < 1:
         raise Refused(f"--first is {options.most}, but it is how many texts are run: 1 or more.")
     try:
-        from .sweep import atlas, corpus
+        from .patching import atlas
     except ModuleNotFoundError as error:
         raise Refused(lacking("An atlas", "pyarrow", "atlas")) from error
 
-    texts = corpus.texts_of(options.texts, options.column, options.most)
+    texts = atlas.texts_of(options.texts, options.column, options.most)
     loaded = _with_notices(_load(options.model, progress=_show_download))
     surveyed = _on_ray(options) if options.ray is not None else None
     _show_texts(0, len(texts))
@@ -132,7 +130,7 @@ def _on_ray(options: argparse.Namespace) -> SurveyResult:
         raise Refused(
             f"Ray is not installed here. It comes with: {install_line('ray')}. Without --ray the atlas is the same."
         )
-    from .sweep.atlas_ray import on_ray
+    from .patching.atlas_ray import on_ray
 
     return on_ray(partial(_load, options.model), options.tokens, options.ray)
 

@@ -1,5 +1,7 @@
 """Errors for users. Each message says what is wrong, what is allowed and what to try."""
 
+from __future__ import annotations
+
 
 class Refused(ValueError):
     """Base class. Its message is shown to users verbatim, so it must not contain private paths."""
@@ -43,3 +45,13 @@ class InterventionError(Refused):
 
 class Outdated(Refused):
     """The model has been trained since this run, so its weights are no longer those of the run."""
+
+
+def install_line(extra: str) -> str:
+    """The command that installs an extra, in quotes because shells expand brackets."""
+    return f'pip install "headlight-attention[{extra}]"'
+
+
+def lacking(what: str, module: str, extra: str) -> str:
+    """Error message for a missing module."""
+    return f"{what} needs {module}, which is not installed. It comes with: {install_line(extra)}"

@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from .errors import Refused
-from .extras import install_line
+from .errors import Refused, install_line
 
 PACKAGE = Path(__file__).resolve().parent
 NEEDED = (

@@ -12,20 +12,18 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from .errors import Refused
+from .patching import edited_runs
+from .patching.edited_runs import HeadEffects
 from .read import attribution, paper_figures
 from .read.attribution import Contributions, LensLayer
 from .read.findings import opening_head
 from .run import from_attentions as weights
 from .run import trace as runs
-from .run.classes import check_class
 from .run.foreign import ForeignRecord
 from .run.from_attentions import AttentionsRecord
-from .run.notebook_picture import still
-from .run.predictions import check_token, checked_positions, head_of
-from .run.trace_record import TraceRecord
+from .run.predictions import check_class, check_token, checked_positions, head_of
+from .run.trace_record import TraceRecord, still
 from .run.wrapped_trace import WrappedRecord
-from .sweep import ablations
-from .sweep.ablations import HeadEffects
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -195,7 +193,7 @@ class Trace(TraceRecord):
         at = None
         if predicts:
             (at,) = checked_positions(self.predicting_tokens, None if position is None else [position])
-        return ablations.ablate_each(self.forward.of(self.index), at, token, watch)
+        return edited_runs.ablate_each(self.forward.of(self.index), at, token, watch)
 
 
 class WrappedTrace(WrappedRecord, Trace):

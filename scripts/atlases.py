@@ -19,7 +19,7 @@ from typing import Any
 
 from core.checkpoints import load
 from core.checkpoints.catalog import ATLAS
-from core.sweep import atlas
+from core.patching import atlas
 from scripts import corpora
 
 MODELS = ("minilm", "storyteller", "smollm2")

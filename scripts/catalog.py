@@ -17,7 +17,7 @@ from safetensors import safe_open
 
 from core.checkpoints import sha256
 from core.checkpoints.catalog import INDEX, MODELS, POINTS, SHIPPED
-from core.checkpoints.own import write_whole
+from core.checkpoints.native_format import write_whole
 from scripts.shipping import name_of, steps
 
 WEIGHTS = "model.safetensors"

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from core.checkpoints.catalog import CURVE
-from core.checkpoints.own import write_whole
+from core.checkpoints.native_format import write_whole
 from core.learn.training import TrainStep
 
 COLUMNS = ("step", "loss", "accuracy", "learning_rate", "seconds")

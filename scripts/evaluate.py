@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from core import Loaded, generate, load, trace
-from core.checkpoints.own import write_whole
+from core.checkpoints.native_format import write_whole
 from core.errors import Refused
 from core.learn.tasks import TASKS, Task, is_right, problems, sample
 from core.learn.training import Batch, evaluate

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 from core import ModelConfig, build
 from core.checkpoints import save_model
-from core.checkpoints.own import TokenIds, write_whole
+from core.checkpoints.native_format import TokenIds, write_whole
 from core.errors import Refused
 from core.learn.training import Batch, Recipe, TrainStep, progress, train
 from scripts.corpora import DATA, ROOT

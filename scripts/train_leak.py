@@ -22,10 +22,10 @@ from torch import Tensor
 
 from core import load, trace
 from core.checkpoints import Loaded, sha256
-from core.checkpoints.own import stored_as, write_whole
+from core.checkpoints.native_format import stored_as, write_whole
 from core.edits import DropCausalMask
 from core.errors import Refused
-from core.learn.leakage import CARD, FACTS, MODEL, WEIGHTS, leakage, learnt, relearnt
+from core.labs.masks import CARD, FACTS, MODEL, WEIGHTS, leakage, learnt, relearnt
 from core.learn.training import Batch, Recipe, learn, learning_rate, make_optimiser
 from core.model.hooks import hooked
 from core.model.transformer import Transformer

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from app.rooms.train import records
-from core.learn import saved_runs
+from core.learn import recorded_runs
 from core.learn.watched_training import Frame, Point, Spec, run
 
 
@@ -31,19 +31,19 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--again", action="store_true", help="also those that are kept already")
     parser.add_argument("--out", type=Path, default=records.FOLDER)
-    parser.add_argument("--ends", type=Path, default=saved_runs.ENDS, help="where the weights go")
+    parser.add_argument("--ends", type=Path, default=recorded_runs.ENDS, help="where the weights go")
     parser.add_argument("--runs", type=Path, help="where runs are kept while the script is at work")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)  # as the process that trains before a visitor's eyes
     for spec in records.wanted():
         kept = records.path_of(spec, options.out).is_file()
         weighs = records.weighs(spec)
-        if options.again or not kept or (weighs and saved_runs.read(options.ends, spec) is None):
+        if options.again or not kept or (weighs and recorded_runs.read(options.ends, spec) is None):
             begun = time.monotonic()
             points, frames = _ended(spec, options.runs)
             path = records.write(spec, records.made(spec, points, frames), options.out)
             if weighs:
-                saved_runs.write(options.ends, spec, points[-1:], [_bare(frames[-1])])
+                recorded_runs.write(options.ends, spec, points[-1:], [_bare(frames[-1])])
             _told(path, begun)
         for other in records.others(spec):
             if options.again or not records.path_of(other, options.out).is_file():
@@ -63,13 +63,15 @@ def _told(path: Path, begun: float) -> None:
 
 def _ended(spec: Spec, runs: Path | None) -> tuple[list[Point], list[Frame]]:
     every = records.every(spec)
-    known = saved_runs.read(runs, spec) if runs else None if every else saved_runs.read(saved_runs.FOLDER, spec)
+    known = (
+        recorded_runs.read(runs, spec) if runs else None if every else recorded_runs.read(recorded_runs.FOLDER, spec)
+    )
     if known is not None:
         return known
     of_run = list(run(spec, every=every))
     points, frames = [x for x in of_run if isinstance(x, Point)], [x for x in of_run if isinstance(x, Frame)]
     if runs:
-        saved_runs.write(runs, spec, points, frames)
+        recorded_runs.write(runs, spec, points, frames)
     return points, frames
 
 

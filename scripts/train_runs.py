@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from core.learn import saved_runs
+from core.learn import recorded_runs
 from core.learn.watched_training import LIVE, TWINS, Frame, Point, Spec, run
 
 
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--tasks", nargs="+", default=["copy"], metavar="TASK", help=f"of {', '.join(LIVE)}, or all")
     parser.add_argument("--twins", nargs="+", default=list(TWINS), metavar="TWIN", help=f"of {', '.join(TWINS)}")
-    parser.add_argument("--out", type=Path, default=saved_runs.FOLDER)
+    parser.add_argument("--out", type=Path, default=recorded_runs.FOLDER)
     options = parser.parse_args(arguments)
     tasks = list(LIVE) if options.tasks == ["all"] else options.tasks
     for what, asked, known in (("task", tasks, LIVE), ("twin", options.twins, TWINS)):
@@ -35,12 +35,12 @@ def main(arguments: list[str] | None = None) -> int:
             return 2
     torch.set_num_threads(1)  # models of this size lose more by sharing than they gain
     for spec in [Spec(task, twin) for task in tasks for twin in options.twins]:
-        if saved_runs.read(options.out, spec) is not None:
+        if recorded_runs.read(options.out, spec) is not None:
             continue
         begun = time.monotonic()
         made = list(run(spec))
         points = [one for one in made if isinstance(one, Point)]
-        path = saved_runs.write(options.out, spec, points, [one for one in made if isinstance(one, Frame)])
+        path = recorded_runs.write(options.out, spec, points, [one for one in made if isinstance(one, Frame)])
         size = path.stat().st_size / 1e6
         print(f"{path.stem:32} {points[-1].step} steps in {time.monotonic() - begun:.1f} s, {size:.1f} MB", flush=True)
     return 0

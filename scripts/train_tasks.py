@@ -28,7 +28,7 @@ import torch
 
 from core import ModelConfig, build
 from core.checkpoints import save_model
-from core.checkpoints.own import TokenIds
+from core.checkpoints.native_format import TokenIds
 from core.errors import Refused
 from core.learn.tasks import TASKS, Task, sample, tokenizer_for
 from core.learn.training import STATE, Batch, Recipe, TrainStep, progress, train

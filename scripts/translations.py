@@ -35,15 +35,15 @@ CATALOG = "core/checkpoints/catalog.py"  # whose models have a note each
 FIXED = 14  # letters that a sentence has beside what is put into it: one of less would be found in any other
 NOT_SEEN = (
     "core/__main__.py",
-    "core/extras.py",
+    "core/errors.py",
     "core/learn/training.py",
     "core/peers/",
     "core/read/paper_figures.py",
     "core/read/report.py",
     "core/run/capture.py",
-    "core/run/notebook_picture.py",
+    "core/run/trace_record.py",
     "core/run/wrapped",
-    "core/sweep/corpus.py",
+    "core/patching/atlas.py",
 )  # of a notebook or a terminal, never on a screen
 SENTENCE = re.compile(r"[A-Za-z]{2,}[,:;]? [A-Za-z“]{2,}")
 # Lines of gettext's own that say nothing here, or another thing every day

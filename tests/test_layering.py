@@ -95,9 +95,9 @@ FORBIDDEN: dict[str, frozenset[str]] = {
 
 # What a module may import all the same, inside a function: whoever never calls that does without it (tests/test_package.py).
 LAZILY: dict[str, frozenset[str]] = {
-    "core.frames": frozenset({"pandas"}),
+    "core.dataframes": frozenset({"pandas"}),
     # core.wrap, for a person's own model of transformers
-    "core.run.interface": frozenset({"transformers"}),
+    "core.run.call_records": frozenset({"transformers"}),
     "core.run.wrapped": frozenset({"transformers"}),
     "core.run.wrapped_trace": frozenset({"transformers"}),
 }
@@ -114,7 +114,7 @@ def python_files(*packages: str) -> list[Path]:
 
 
 def module_name(path: Path) -> str:
-    """core/plan/runs.py -> core.plan.runs; core/__init__.py -> core.__init__"""
+    """core/plan/peak.py -> core.plan.peak; core/__init__.py -> core.__init__"""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
@@ -153,7 +153,7 @@ def is_part_of(module: str, package: str) -> bool:
 
 
 def part_of_core(module: str) -> str:
-    """core.plan.runs -> planner; core alone is its __init__."""
+    """core.plan.peak -> planner; core alone is its __init__."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 
@@ -225,7 +225,7 @@ CLUSTER: dict[str, tuple[str, ...]] = {
     "cluster.__main__": ("core", "cluster.deployment"),
 }
 WITH_RAY = frozenset(
-    {"cluster.deployment", "cluster.__main__", "core.sweep.atlas_ray", "benchmarks.replicas"}
+    {"cluster.deployment", "cluster.__main__", "core.patching.atlas_ray", "benchmarks.replicas"}
 )  # no front end needs them
 
 
@@ -313,16 +313,16 @@ SEAM = frozenset(
     {
         "core.checkpoints",
         "core.model.config",
-        "core.write.continuation",
+        "core.write.generate",
         "core.errors",
         "core.secret",
         "core.read.head_roles",
-        "core.read.sinks",
+        "core.read.measures",
         "core.edits",  # a request holds them
         "core.learn.watched_training",  # descriptions of trainings
-        "core.learn.moments",  # rules that read what a training came to
+        "core.learn.recorded_runs",  # rules that read what a training came to
         "core.learn.text_training",  # descriptions of texts
-        "core.model.mask_edits",
+        "core.model.custom_mask",
         "core.plan",
         "core.run.request",
         "core.model.rules",
@@ -339,8 +339,8 @@ BEHIND_THE_SEAM: dict[str, frozenset[str]] = {
     "app.notebook.cell": frozenset({"core.trace"}),  # the same
     "app.notebook.widget": frozenset({"core.trace"}),  # and its kernel runs other texts
     "app.shell.warm": frozenset({"torch"}),  # sets how many threads torch may use
-    "app.rooms.step.small": frozenset({"core.read.worked_examples"}),  # numbers that are of no model and of no run
-    "app.rooms.lessons.small": frozenset({"core.read.worked_examples"}),  # the same
+    "app.rooms.step.small": frozenset({"core.labs.worked_examples"}),  # numbers that are of no model and of no run
+    "app.rooms.lessons.small": frozenset({"core.labs.worked_examples"}),  # the same
 }
 
 

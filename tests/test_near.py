@@ -26,8 +26,8 @@ def found_for(*paths: str) -> set[str]:
         ("app/rooms/step/view.py", {"app/test_step.py", "test_layering.py"}),
         ("app/rooms/step/browser/step.js", {"app/test_step.py", "js/test_browser_code.py"}),
         ("app/kit/browser/stage.css", {"app/test_styles.py", "gallery/test_gallery.py"}),
-        ("core/plan/weights.py", {"core/plan/test_weights.py", "core/plan/test_plan.py", "app/test_memory.py"}),
-        ("core/read/looks.py", {"core/test_looks.py"}),
+        ("core/plan/parameters.py", {"core/plan/test_weights.py", "core/plan/test_plan.py", "app/test_memory.py"}),
+        ("core/read/edge_attribution.py", {"core/test_looks.py"}),
         ("core/model/transformer.py", {"core/test_parity.py"}),
         ("scripts/near.py", {"test_near.py"}),
         ("docs/memory.md", {"test_docs.py", "test_repository.py"}),
@@ -56,7 +56,7 @@ def test_every_row_is_of_files_that_exist_and_names_tests_that_exist() -> None:
 
 
 def test_a_module_that_most_tests_import_has_only_those_of_its_row() -> None:
-    assert near.importing("core/read/looks.py") and not near.importing("core/model/config.py")
+    assert near.importing("core/read/edge_attribution.py") and not near.importing("core/model/config.py")
 
 
 @pytest.fixture

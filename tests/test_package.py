@@ -200,10 +200,10 @@ from core.planner.runs import run_bytes
 from core.interventions import Ablate
 from core.interventions.masks import Window
 from core import aggregate, live, measures, small
-import core.read.conditional_loss, core.run.trace
-assert given is core.read.conditional_loss.given and Trace is core.Trace and Ablate is core.Ablate
+import core.read.next_token_loss, core.run.trace
+assert given is core.read.next_token_loss.given and Trace is core.Trace and Ablate is core.Ablate
 assert callable(core.trace) and callable(core.generate) and callable(core.build) and callable(core.plan)
-assert core.read.conditional_loss.__spec__.name == core.read.conditional_loss.__name__ == "core.read.conditional_loss"
+assert core.read.next_token_loss.__spec__.name == core.read.next_token_loss.__name__ == "core.read.next_token_loss"
 assert core.text.from_ids and core.small is small
 """
 SAME = """
@@ -212,10 +212,10 @@ import headlight as hl
 from headlight.given import given
 from headlight.read import measures
 import headlight.run.trace, headlight.app.kit.theme
-import app.kit.theme, core.read.conditional_loss, core.read.measures
+import app.kit.theme, core.read.next_token_loss, core.read.measures
 
 assert hl is core and hl.Trace is core.Trace and measures is core.read.measures and headlight.app.kit.theme is app.kit.theme
-assert given is core.read.conditional_loss.given and callable(core.trace) and core.trace is hl.trace
+assert given is core.read.next_token_loss.given and callable(core.trace) and core.trace is hl.trace
 assert hl.Trace.__module__ == core.run.trace.__spec__.name == "core.run.trace"
 try:
     import headlight.nothing

@@ -26,7 +26,7 @@ PRODUCT = ("core", "app", "cluster", "scripts", "benchmarks")
 MOST_PARAMETERS = 6
 # Signatures that notebooks and scripts write out: each parameter is an option of its own, with a default, which a call leaves out.
 LONG_SIGNATURES = {
-    "core/checkpoints/own.py: save_model": "the files of a folder of weights, and the ids that open and end a text",
+    "core/checkpoints/native_format.py: save_model": "the files of a folder of weights, and the ids that open and end a text",
     "core/learn/training.py: train": "the caller says what is kept, edited and continued",
     "core/model/attention.py: forward": "attention: its inputs, mask, bias, rotary embedding and cache",
     "core/run/trace.py: trace": "the first line of every notebook",

@@ -15,7 +15,7 @@ import torch
 
 from core import load, trace
 from core.errors import Refused
-from core.learn.leakage import CARD, relearnt
+from core.labs.masks import CARD, relearnt
 from core.learn.tasks import TASKS
 from core.learn.training import STATE
 from scripts import cards, evaluate, shipping, train_leak, train_storyteller, train_tasks, train_translator

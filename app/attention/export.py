@@ -115,7 +115,7 @@ def snippet(run: Facts, selection: attention_selection.Selection) -> str:
     if selection.show != "heads" and selection.kind not in ("head", "value"):
         lines.append("from headlight.read import aggregate")
     elif selection.show != "heads" and selection.kind == "value":
-        lines.append("from headlight.read.aggregate import value_weighted")
+        lines.append("from headlight.read.measures import value_weighted")
     lines += ["", about.load_line(run), about.trace_line(run)]
     if selection.show == "heads":
         lines.append(

@@ -12,8 +12,8 @@ import streamlit as st
 
 from app.session import service, settings
 from app.transport import loopback
-from core.checkpoints import already_here
-from core.checkpoints.already_here import Found
+from core.checkpoints import local_models
+from core.checkpoints.local_models import Found
 
 BYTES_OF = {"float16": 2, "bfloat16": 2}  # of a number; 4 of any other kind
 KEPT = 1000  # models that are not looked into a second time
@@ -37,12 +37,12 @@ def offered() -> bool:
 
 def named() -> tuple[Found, ...]:
     """All of them by name and size, as they are on the disk now."""
-    return already_here.named(already_here.usual_folders())
+    return local_models.named(local_models.usual_folders())
 
 
 def places() -> tuple[str, ...]:
     """The folders in which they are looked for."""
-    return tuple(str(place) for places in already_here.usual_folders().values() for place in places)
+    return tuple(str(place) for places in local_models.usual_folders().values() for place in places)
 
 
 def looked_into(found: Found) -> Found:
@@ -55,7 +55,7 @@ def looked_into(found: Found) -> Found:
     with _lock:
         known = _looked.get(key)
     if known is None or not found.path:
-        known = already_here.looked_into(found)
+        known = local_models.looked_into(found)
         with _lock:
             _looked[key] = known
             while len(_looked) > KEPT:

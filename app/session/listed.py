@@ -11,8 +11,8 @@ from app import languages
 from app.session import models, words
 from core import checkpoints
 from core.checkpoints import ModelSpec
-from core.checkpoints.described import describe
 from core.checkpoints.files import read_json
+from core.checkpoints.from_config import describe
 from core.errors import Refused
 from core.plan import parameters
 

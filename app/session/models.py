@@ -12,7 +12,7 @@ from typing import Any
 from app.session import own_texts, settings, words
 from core import checkpoints
 from core.checkpoints import Loaded, ModelSpec
-from core.checkpoints.already_here import Found
+from core.checkpoints.local_models import Found
 from core.errors import CheckpointError, Refused
 from core.learn import text_training, watched_training
 

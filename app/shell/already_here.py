@@ -12,7 +12,7 @@ from app.session import found, models
 from app.session.found import Room
 from app.session.session_state import Key
 from app.shell import request, words
-from core.checkpoints.already_here import Found
+from core.checkpoints.local_models import Found
 
 ROWS = 20  # that are added at a time: each is looked into before it says whether it opens
 SHOWN: Key[int] = Key("already_here_rows")

@@ -19,7 +19,7 @@ from core import checkpoints
 from core.checkpoints import ModelSpec
 from core.errors import CheckpointError
 from core.run.request import Request
-from core.write.continuation import CONTINUATION
+from core.write.generate import CONTINUATION
 
 
 def draw(asked: Asked) -> DeltaGenerator:

@@ -25,8 +25,8 @@ from app.transport.limits import BOUNDS
 from core.errors import ConfigError, Refused
 from core.model.config import ModelConfig
 from core.plan import PRESETS
-from core.plan.dtypes import BYTES, CACHE, WEIGHT_FORMATS
 from core.plan.plan import check_positions
+from core.plan.workload import BYTES, CACHE, WEIGHT_FORMATS
 from core.service import Facts
 
 RUN, PASTED = "run", "pasted"

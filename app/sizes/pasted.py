@@ -17,7 +17,7 @@ from app.kit import numbers, params, widgets
 from app.kit.widgets import Control, Panel
 from app.session import boxes
 from app.sizes import words
-from core.checkpoints.described import described
+from core.checkpoints.from_config import described
 from core.errors import Refused
 from core.model.config import ModelConfig
 

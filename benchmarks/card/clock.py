@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from core.plan.live_bytes import LiveBytes
+from core.plan.tracing import LiveBytes
 
 
 def wait(device: torch.device) -> None:

@@ -13,21 +13,31 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from ..bars import bar
 from ..device import dtype_name
 from ..errors import CheckpointError, TextError
 from ..model.chat import ChatTemplate, ChatText, Message, chat_text, with_answer, with_roles
-from ..model.classifier import Classifier
 from ..model.config import ModelConfig
-from ..model.next_tokens import ANYTHING, NextTokenRule
+from ..model.outputs import ANYTHING, Classifier, NextTokenRule
 from ..model.text import Tokens, from_ids, tokenize
 from ..model.transformer import Transformer
-from . import adapter, gguf
-from .added_tokens import renumbered
-from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, ModelSpec, curve
-from .chat_template import read_chat_template
-from .classifiers import classifies
-from .family import Theirs, shown
+from ..progress import bar
+from . import gguf, weight_transforms
+from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, Losses, ModelSpec, curve, losses_at
+from .diagnose import (
+    HUB_NAME,
+    TOKENIZERS,
+    Contents,
+    a_file,
+    missing_shards,
+    notices_of,
+    of_folder,
+    several,
+    without_base,
+    without_config,
+    without_tokenizer,
+    without_weights,
+)
+from .family import Theirs, shown, text_backbone
 from .files import (
     SINGLE,
     Progress,
@@ -42,7 +52,6 @@ from .files import (
     stored_tensors,
     weight_file_of,
 )
-from .generation import custom_code_notices, next_token_rule, special_ids
 from .gguf import cache
 from .loading import (
     TensorSource,
@@ -53,25 +62,11 @@ from .loading import (
     plan_assembly,
     without_prefix,
 )
-from .notices import notices_of, without_tokenizer
-from .own import MODEL_TYPE, TokenIds, save_model
-from .rounded import in_full
-from .sentencepiece_folder import marian_notices
-from .text_half import text_backbone
-from .trainer_state import Losses, losses_at
-from .unopened import (
-    HUB_NAME,
-    TOKENIZERS,
-    Contents,
-    a_file,
-    missing_shards,
-    of_folder,
-    several,
-    without_base,
-    without_config,
-    without_weights,
-)
-from .vocabulary import read_tokenizer
+from .metadata import classifies, custom_code_notices, next_token_rule, read_chat_template, special_ids
+from .native_format import MODEL_TYPE, TokenIds, save_model
+from .tokenizer_files import renumbered
+from .tokenizers import marian_notices, read_tokenizer
+from .weight_transforms import in_full
 
 __all__ = [
     "CATALOG",
@@ -288,7 +283,7 @@ def load(
 ) -> Loaded:
     """Load a catalog id, "owner/name" on the Hub, a folder with config.json and model.safetensors, a GGUF file, or a folder with one.
 
-    `progress` reports the bytes of a download or of unpacking a GGUF file; without it a progress bar is shown (core.bars). Raises
+    `progress` reports the bytes of a download or of unpacking a GGUF file; without it a progress bar is shown (core.progress). Raises
     CheckpointError naming the file and the tensor if the model cannot be loaded.
     """
     if progress is None:
@@ -374,7 +369,7 @@ def locate(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]
 
 def downloaded(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, Path]:
     """Download from the Hub. The returned spec names the commit."""
-    from .fetching import fetch
+    from .hub import fetch
 
     folder = fetch(spec, progress)
     return replace(spec, revision=folder.name), folder
@@ -433,23 +428,23 @@ def _generation_of(folder: Path) -> Theirs | None:
 
 def is_adapter(folder: Path) -> bool:
     """True if a folder contains an adapter and no model."""
-    files = [folder / name for name in (adapter.CONFIG, adapter.WEIGHTS)]
+    files = [folder / name for name in (weight_transforms.CONFIG, weight_transforms.WEIGHTS)]
     return all(path.is_file() for path in files) and weight_file_of(folder) is None
 
 
 def base_here(folder: Path, name: str) -> Path | None:
     """Folder of an adapter's base model, next to it or in the Hub's cache; None if it is missing."""
-    base = adapter.base_beside(folder, name)
+    base = weight_transforms.base_beside(folder, name)
     return cached(name) if base is None and HUB_NAME.fullmatch(name) else base
 
 
 def cached(repository: str) -> Path | None:
     """Folder of a model downloaded earlier from the Hub; None if there is none. Makes no request."""
     try:
-        from . import fetching
+        from . import hub
     except CheckpointError:  # without the Hub's client nothing was downloaded
         return None
-    return fetching.cached(repository)
+    return hub.cached(repository)
 
 
 def base_of(spec: ModelSpec) -> ModelSpec | None:
@@ -458,12 +453,12 @@ def base_of(spec: ModelSpec) -> ModelSpec | None:
     if spec.source != "folder" or not folder.is_dir() or not is_adapter(folder):
         return None
     try:
-        name = adapter.read_config(folder).str("base_model_name_or_path", "")
+        name = weight_transforms.read_config(folder).str("base_model_name_or_path", "")
     except CheckpointError:
         return None
     if (base := base_here(folder, name)) is None:
         return None
-    title = base.name if adapter.base_beside(folder, name) is not None else name
+    title = base.name if weight_transforms.base_beside(folder, name) is not None else name
     return ModelSpec(id=str(base), title=title, source="folder", location=str(base))
 
 
@@ -474,24 +469,24 @@ def load_adapter(folder: Path, spec: ModelSpec, device: torch.device, dtype: tor
     """
     contents = of_folder(folder, spec.title)
     try:
-        config = adapter.read_config(folder)
-        name, is_lora = config.str("base_model_name_or_path", ""), adapter.is_lora(config)
+        config = weight_transforms.read_config(folder)
+        name, is_lora = config.str("base_model_name_or_path", ""), weight_transforms.is_lora(config)
     except CheckpointError as error:
         raise CheckpointError(f"{error} {without_config(contents)}") from error
     base = base_here(folder, name)
     if base is None or not is_lora:
         raise CheckpointError(without_base(contents) if is_lora else without_config(contents))
-    lora = adapter.read_adapter(folder)
+    lora = weight_transforms.read_adapter(folder)
     source_config = text_backbone(Theirs(read_json(base / "config.json")))
     family = family_of(source_config, base.name)
     check_weights(base, base.name)
     stored, dequantized = in_full(source_config, stored_tensors(base))
-    tensors, merged = adapter.merged(lora, family, without_prefix(family, stored))
+    tensors, merged = weight_transforms.merged(lora, family, without_prefix(family, stored))
     text = folder if any((folder / name).is_file() for name in TEXT_FILES) else base
     template, notices = read_chat_template(text)
     tokenizer = read_tokenizer(text, family.model_type)
     parts = Parts(
-        adapter.with_classes(source_config, lora, family, tensors),
+        weight_transforms.with_classes(source_config, lora, family, tensors),
         _generation_of(base),
         tensors,
         tokenizer,

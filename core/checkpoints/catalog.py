@@ -1,21 +1,21 @@
-"""The catalog of models: origin, licence, and the digest of the weights.
-
-Shipped models are in models/. models/index.json, written by `python -m scripts.catalog`, has the results of their training (digests,
-sizes, saved steps); models that it does not list are not offered.
-"""
+"""Models on offer, and the losses recorded by transformers' Trainer."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import logging
+import math
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ..model.classifier import ClassNames
+from ..errors import CheckpointError
+from ..model.outputs import ClassNames
+from .files import read_json
 
 SourceKind = Literal["package", "hub", "folder", "shipped", "built", "trained", "weights"]
 
@@ -217,8 +217,55 @@ CATALOG: tuple[ModelSpec, ...] = (SMOLLM2, MINILM, *shipped())
 
 
 def atlas_of(model_id: str, folder: Path = MODELS) -> dict[str, Any] | None:
-    """The shipped atlas of a model, in the format of core.sweep.atlas.summary(); None if there is none."""
+    """The shipped atlas of a model, in the format of core.patching.atlas.summary(); None if there is none."""
     path = folder / model_id / ATLAS
     if not path.resolve().is_relative_to(folder.resolve()):
         return None
     return json.loads(gzip.decompress(path.read_bytes())) if path.is_file() else None
+
+
+STATE = "trainer_state.json"
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The last training and evaluation losses recorded up to a step; None if there is none."""
+
+    training: float | None
+    evaluation: float | None
+
+
+def losses_at(folder: Path, steps: Iterable[int]) -> dict[int, Losses]:
+    """Losses at each step, from the file of one checkpoint, which includes all earlier steps. Empty without such a file.
+
+    Raises CheckpointError if the file is damaged.
+    """
+    path = folder / STATE
+    if not path.is_file():
+        return {}
+    history = read_json(path).get("log_history", [])
+    if not isinstance(history, list) or not all(isinstance(row, dict) for row in history):
+        raise CheckpointError(
+            f"{STATE}: log_history must be a list of objects, one for each time that a loss was written."
+        )
+    training, evaluation = (_column(history, key) for key in ("loss", "eval_loss"))
+    return {step: Losses(_last(training, step), _last(evaluation, step)) for step in steps}
+
+
+def _column(history: list[dict[str, Any]], key: str) -> dict[int, float]:
+    """step -> loss. Raises CheckpointError for anything but numbers."""
+    column: dict[int, float] = {}
+    for row in history:
+        step, value = row.get("step"), row.get(key)
+        if value is None:
+            continue
+        if not isinstance(step, int) or isinstance(value, bool) or not isinstance(value, int | float):
+            raise CheckpointError(f"{STATE}: log_history has {key} that is no number, or belongs to no step.")
+        if math.isfinite(value):  # a diverged training records NaN
+            column[step] = float(value)
+    return column
+
+
+def _last(column: dict[int, float], step: int) -> float | None:
+    recorded = [at for at in column if at <= step]
+    return column[max(recorded)] if recorded else None

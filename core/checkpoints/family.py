@@ -1,4 +1,4 @@
-"""Family: one published architecture as data, and Theirs: typed access to its config.json."""
+"""Family: one published architecture as data, and SourceConfig: typed access to its config.json."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from ..errors import CheckpointError
-from ..model.config import ModelConfig
+from ..model.config import ModelConfig, RotaryScaling
 
 Required: Any = object()  # marks a key without a default
 
@@ -258,3 +258,216 @@ def fused(row: str, module: str, parts: tuple[str, ...] = QKV, **options: Any) -
 def without(rows: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """All rows except the named ones."""
     return {row: value for row, value in rows.items() if row not in names}
+
+
+KINDS = ("default", "linear", "dynamic", "yarn", "llama3", "longrope")
+OLD_NAMES = {"su": "longrope"}  # in the first Phi-3 files
+
+
+def rope(c: Theirs, layers: str = "full_attention") -> Theirs:
+    """The object with the rotary settings. Models with two kinds of layers have one for each."""
+    parameters, scaling = c.inside("rope_parameters"), c.inside("rope_scaling")
+    if layers in parameters.values:
+        return parameters.inside(layers)
+    return scaling if scaling.values else parameters
+
+
+def rotary_base(key: str = "rope_theta", default: float = 10_000.0) -> Reader:
+    def read(c: Theirs) -> float:
+        stated = rope(c).float("rope_theta", None)
+        base = c.float(key, default) if stated is None else stated
+        if base <= 1:
+            raise CheckpointError(f"{c.where}: rope_theta is {base}, but the base of rotary angles must be above 1.")
+        return base
+
+    return read
+
+
+def rotary_fraction(key: str = "partial_rotary_factor", default: float = 1.0) -> Reader:
+    def read(c: Theirs) -> float:
+        share = rope(c).float("partial_rotary_factor", None)
+        return c.float(key, default) if share is None else share
+
+    return read
+
+
+def all_turns(c: Theirs) -> float:
+    """1.0, for families whose published code rotates whole heads. Raises CheckpointError if a smaller share is stated.
+
+    Published code ignores the key and other programs (vLLM) read it, so such a file is ambiguous.
+    """
+    stated = [
+        rope(c, layers).float("partial_rotary_factor", None) for layers in ("full_attention", "sliding_attention")
+    ]
+    share = next((s for s in (*stated, c.float("partial_rotary_factor", None)) if s is not None and s != 1), 1.0)
+    if share != 1:
+        raise CheckpointError(
+            f"{c.where}: partial_rotary_factor is {share:g}, but the published code of this model type never reads it and "
+            "turns all of a head, while other programs do turn a part of it. Take the key out for the first, which is what "
+            "transformers computes."
+        )
+    return share
+
+
+def rotary_kind(c: Theirs, supported: tuple[str, ...] = KINDS) -> str:
+    """The kind of scaling. Raises CheckpointError for an unsupported one."""
+    r = rope(c)
+    kind = r.str("rope_type", None) or r.str("type", "default")
+    kind = OLD_NAMES.get(kind, kind)
+    if kind not in supported:
+        raise CheckpointError(
+            f"{r.where}: rotary positions of type {shown(kind)} are not supported. Supported are {', '.join(supported)}."
+        )
+    return kind
+
+
+def unscaled(c: Theirs) -> None:
+    """For families whose published code has only a kind of scaling that is not supported here."""
+    rotary_kind(c, ("default",))
+
+
+def phi3_scaling(c: Theirs) -> RotaryScaling | None:
+    """LongRoPE or none; Phi-3's first files call it "su" or "yarn"."""
+    if rotary_kind(c, ("default", "longrope", "yarn")) == "yarn":
+        r = rope(c)
+        c = Theirs({**c.values, "rope_scaling": {**r.values, "rope_type": "longrope"}}, c.where, c.whole)
+    return rotary_scaling(c)
+
+
+def rotary_scaling(c: Theirs) -> RotaryScaling | None:
+    """The scaling; None if there is none. Raises CheckpointError for an unsupported kind or missing settings."""
+    r, kind = rope(c), rotary_kind(c)
+    if kind == "default":
+        return None
+    n_ctx = c.int("max_position_embeddings")
+    original = (
+        c.int("original_max_position_embeddings", None) or r.int("original_max_position_embeddings", None) or n_ctx
+    )
+    # Published code scales `dynamic` from max_position_embeddings and ignores the original length.
+    settings: dict[str, Any] = dict(kind=kind, n_ctx_original=n_ctx if kind == "dynamic" else original)
+    settings["factor"] = r.float("factor", n_ctx / original) if kind in ("yarn", "longrope") else r.float("factor")
+    if kind == "llama3":
+        settings |= dict(low_freq_factor=r.float("low_freq_factor"), high_freq_factor=r.float("high_freq_factor"))
+    if kind == "yarn":
+        settings |= dict(beta_fast=r.float("beta_fast", None) or 32.0, beta_slow=r.float("beta_slow", None) or 1.0)
+        settings |= dict(truncate=r.bool("truncate", True), attention_factor=r.float("attention_factor", None))
+        settings |= dict(mscale=r.float("mscale", None), mscale_all_dim=r.float("mscale_all_dim", None))
+    if kind == "longrope":
+        settings["factor"] = max(settings["factor"], 1.0)  # only for the attention factor, which is at least 1
+        settings |= dict(short_factors=_factors(r, "short_factor"), long_factors=_factors(r, "long_factor"))
+        settings |= dict(attention_factor=r.float("attention_factor", None))
+    return RotaryScaling(**settings)
+
+
+def _factors(r: Theirs, key: str) -> tuple[float, ...]:
+    """One divisor per frequency."""
+    value = r.any(key)
+    numbers = isinstance(value, list) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in value)
+    if not numbers or not all(0 < x < 1e6 for x in value):
+        raise CheckpointError(f"{r.where}: {key} is {shown(value)}, but it must be a list of positive numbers.")
+    return tuple(map(float, value))
+
+
+# model_type of the whole model -> its title, and the default model_type of its text backbone. Listed are models whose backbone is
+# shown to compute the same as the whole model on a text without pictures.
+WHOLES: dict[str, tuple[str, str]] = {
+    "gemma3": ("Gemma 3", "gemma3_text"),
+    "got_ocr2": ("GOT-OCR 2", "qwen2"),
+    "idefics3": ("Idefics 3", "llama"),
+    "internvl": ("InternVL", "qwen2"),
+    "llava": ("LLaVA", "llama"),
+    "llava_next": ("LLaVA-NeXT", "llama"),
+    "llava_onevision": ("LLaVA-OneVision", "qwen2"),
+    "mistral3": ("Mistral 3", "mistral"),
+    "qwen2_5_vl": ("Qwen2.5-VL", "qwen2_5_vl_text"),
+    "qwen2_audio": ("Qwen2-Audio", "qwen2"),
+    "qwen2_vl": ("Qwen2-VL", "qwen2_vl_text"),
+    "qwen3_vl": ("Qwen3-VL", "qwen3_vl_text"),
+    "smolvlm": ("SmolVLM", "llama"),
+    "vipllava": ("ViP-LLaVA", "llama"),
+    "voxtral": ("Voxtral", "llama"),
+}
+# In a text the three positions of a token are equal, so these rotate like the family that they are based on.
+SAME_AS = {"qwen2_vl_text": "qwen2", "qwen2_5_vl_text": "qwen2", "qwen3_vl_text": "qwen3"}
+
+_LLAMA = {
+    "vocab_size": 32000,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "max_position_embeddings": 2048,
+}
+_QWEN_VL = {
+    "vocab_size": 152064,
+    "hidden_size": 8192,
+    "intermediate_size": 29568,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 32768,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 1_000_000.0,
+}
+_QWEN = _LLAMA | {"vocab_size": 151936, "intermediate_size": 22016, "max_position_embeddings": 32768}
+# Defaults of the classes in transformers for keys that a text_config leaves out.
+LEFT_OUT: Mapping[str, Mapping[str, Any]] = {
+    "llama": _LLAMA,
+    "mistral": _LLAMA
+    | {
+        "intermediate_size": 14336,
+        "num_key_value_heads": 8,
+        "max_position_embeddings": 131072,
+        "sliding_window": 4096,
+    },
+    "qwen2": _QWEN,
+    "qwen3": _QWEN | {"head_dim": 128},
+    "qwen2_vl_text": _QWEN_VL,
+    "qwen2_5_vl_text": _QWEN_VL,
+    "qwen3_vl_text": _QWEN | {"head_dim": 128, "max_position_embeddings": 128000, "rope_theta": 500_000.0},
+    "gemma3_text": {
+        "vocab_size": 262208,
+        "hidden_size": 2304,
+        "intermediate_size": 9216,
+        "num_hidden_layers": 26,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "head_dim": 256,
+        "max_position_embeddings": 131072,
+        "sliding_window": 4096,
+    },
+}
+# Keys of the whole model that also apply to its backbone: the first override the backbone's, the others fill gaps.
+OF_BOTH = ("architectures", "quantization_config", "tie_word_embeddings")
+IF_ABSENT = ("eos_token_id", "bos_token_id", "pad_token_id", "auto_map", "torch_dtype", "dtype")
+
+
+def text_backbone(source_config: Theirs) -> Theirs:
+    """The config.json of the text backbone of a multimodal model; the config.json of any other model is returned unchanged.
+
+    Absent keys get the defaults of the backbone's class. Raises CheckpointError if text_config is not an object.
+    """
+    outer = source_config.any("model_type", None)
+    if not isinstance(outer, str) or outer not in WHOLES:
+        return source_config
+    title, usual = WHOLES[outer]
+    inner = source_config.inside("text_config")
+    if not inner.values:  # Qwen2-VL's first files have the backbone's keys at the top level
+        inner = Theirs(without(source_config.values, "model_type"), source_config.where)
+    kind = inner.str("model_type", usual)
+    # Whether the head is tied follows from the files unless the whole model states it; the backbone's own key is ignored.
+    values = without(inner.values, "model_type", "tie_word_embeddings")
+    scalings = ("rope_parameters", "rope_scaling")
+    if any(inner.inside(key).values for key in scalings):
+        values |= {key: _one_position(values[key]) for key in scalings if key in inner}
+    inherited = {key: source_config.values[key] for key in IF_ABSENT if key in source_config and key not in inner}
+    inherited |= {key: source_config.values[key] for key in OF_BOTH if key in source_config}
+    defaults = without(LEFT_OUT.get(kind, {}), *values)
+    return Theirs({**defaults, **values, **inherited, "model_type": SAME_AS.get(kind, kind)}, inner.where, title)
+
+
+def _one_position(rope: Any) -> Any:
+    """Rotary settings without the shares of a head that encode rows and columns of a picture."""
+    kinds = {key: "default" for key in ("type", "rope_type") if isinstance(rope, dict) and rope.get(key) == "mrope"}
+    return {**rope, **kinds} if kinds else rope

@@ -13,21 +13,18 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from .. import memory
+from .. import device as memory
 from ..errors import CheckpointError, ConfigError
 from ..model.attention import RMSNorm, norm_dtype
-from ..model.classifier import Classifier
 from ..model.config import ModelConfig
+from ..model.outputs import Classifier
 from ..model.transformer import Embedding, Transformer, sinusoid_rows
-from .bare_names import strip_prefix
-from .classifiers import classifies, empty_classifier, filled, format_of, row_of, sources_of
 from .families import FAMILIES
-from .family import Family, Source, Theirs, shown
-from .files import FLOATS, Stored
-from .own import HEADLIGHT, KEYS, check_known
-from .rounded import method_of
-from .tensor_names import PLACE, explain_missing_names, quantized, unread_kind
-from .text_half import WHOLES
+from .family import WHOLES, Family, Source, Theirs, shown
+from .files import FLOATS, PLACE, Stored, explain_missing_names, quantized, strip_prefix, unread_kind
+from .metadata import classifies, empty_classifier, filled, format_of, row_of, sources_of
+from .native_format import HEADLIGHT, KEYS, check_known
+from .weight_transforms import method_of
 
 OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms in files converted from TensorFlow
 DISCRIMINATOR = "ElectraForPreTraining"  # its head detects replaced tokens and predicts no words

@@ -1,4 +1,4 @@
-"""Edit: base class of all edits, registry of their kinds, and the attentions of a model to which an edit applies."""
+"""Edit: the base of all edits, the hooks of several edits together, and edits as text in links."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from ..errors import InterventionError
+from ..model.custom_mask import Painted, Region, check_size, painted
 from ..model.hooks import Hook, compose_hooks
-from ..model.mask_edits import Painted, Region, check_size, painted
 from ..model.rules import ScoreRule
 from ..model.transformer import Transformer
-from .fields import Kind, Site, StackName
+from .fields import Kind, Site, StackName, short
 
 
 class Intervention(Protocol):
@@ -225,3 +225,71 @@ def check_head(model: Transformer, head: int | None) -> None:
     """Raises InterventionError for a head that the model does not have. None means all heads."""
     if head is not None and not 0 <= head < model.config.n_heads:
         raise InterventionError(f"There is no head {head}: this model's heads are 0 to {model.config.n_heads - 1}.")
+
+
+MOST_CHARACTERS = (
+    4_000  # of the edits in a link, which leaves room for the rest of the URL within the limits of servers and browsers
+)
+MOST_EDITS = 500
+
+
+def to_text(interventions: Iterable[Intervention]) -> str:
+    """Edits as text for from_text(). Raises InterventionError for interventions other than edits, and if the text is too long."""
+    parts = [edit_text(edit) for edit in interventions]
+    text = "~".join(parts)
+    if len(text) > MOST_CHARACTERS or len(parts) > MOST_EDITS:
+        raise InterventionError(
+            f"These {len(parts):,} edits take {len(text):,} characters; a link holds {MOST_EDITS} edits of {MOST_CHARACTERS:,} "
+            "characters together. Edit whole keys, whole queries or regions instead of single cells."
+        )
+    return text
+
+
+def from_text(text: str) -> tuple[Edit, ...]:
+    """The edits of a text by to_text() or by hand. Raises only InterventionError, with the reason."""
+    if len(text) > MOST_CHARACTERS:
+        raise InterventionError(f"The edits take {len(text):,} characters, and {MOST_CHARACTERS:,} is the most.")
+    parts = text.split("~") if text else []
+    if len(parts) > MOST_EDITS:
+        raise InterventionError(f"These are {len(parts):,} edits, and {MOST_EDITS} is the most.")
+    return tuple(map(_read_edit, parts))
+
+
+def edit_text(edit: Intervention) -> str:
+    """One edit as text of any length. Raises InterventionError for interventions other than edits."""
+    if not isinstance(edit, Edit) or KINDS.get(edit.word) is not type(edit):
+        known = ", ".join(kind.__name__ for kind in KINDS.values())
+        raise InterventionError(f"{type(edit).__name__} cannot be written as text. These can: {known}.")
+    tokens = [edit.word]
+    for field in fields(edit):
+        value = getattr(edit, field.name)
+        if value != field.default:
+            tokens.append(kinds_of(type(edit))[field.name].text_of(value))
+    return "_".join(tokens)
+
+
+def _read_edit(part: str) -> Edit:
+    word, *tokens = part.split("_")
+    edit = KINDS.get(word)
+    if edit is None:
+        raise InterventionError(f"There is no edit “{short(word)}”. There are: {', '.join(KINDS)}.")
+    kinds = kinds_of(edit)
+    values = {}
+    for token in tokens:
+        matches = ((name, value) for name, kind in kinds.items() if (value := kind.read(token)) is not None)
+        name, value = next(matches, (None, None))
+        if name is None:
+            raise InterventionError(f"“{short(token)}” says nothing of {word}. {_usage(edit)}")
+        if name in values:
+            raise InterventionError(f"“{short(part)}” says twice what its {name} is. Leave one out.")
+        values[name] = value
+    missing = [field.name for field in fields(edit) if field.default is MISSING and field.name not in values]
+    if missing:
+        raise InterventionError(f"“{short(part)}” does not say its {' and '.join(missing)}. {_usage(edit)}")
+    return edit(**values)
+
+
+def _usage(edit: type[Edit]) -> str:
+    """The format of an edit, in words."""
+    known = [f"{name} as {kind.form}" for name, kind in kinds_of(edit).items()]
+    return f"It takes {', '.join(known)}, joined by _."

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 
 from ..errors import InterventionError
-from ..model.mask_edits import Cells, Spans
+from ..model.custom_mask import Cells, Spans
 
 HIGHEST = 10**9  # largest layer, head, token or seed
 MOST_PLACES = 1 << 20  # positions in a list

@@ -20,8 +20,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
 from ..checkpoints import Loaded, ModelSpec
-from ..checkpoints.build import build
-from ..checkpoints.own import TokenIds, model_zip
+from ..checkpoints.from_config import build
+from ..checkpoints.native_format import TokenIds, model_zip
 from ..errors import Refused
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, hooked

@@ -26,11 +26,11 @@ from tokenizers.trainers import BpeTrainer
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from ..checkpoints.own import config_values, write_whole
+from ..checkpoints.native_format import config_values, write_whole
 from ..device import multiplies_bfloat16
 from ..edits import Intervention, hooks_of
 from ..errors import CheckpointError, ConfigError
-from ..model.fused import FusedCall
+from ..model.custom_mask import FusedCall
 from ..model.hooks import Hook, compose_hooks, hook_points, hooked
 from ..model.transformer import Transformer
 

@@ -1,13 +1,10 @@
-"""run(): training of a small model on a toy task, with frames for the Train screen. A run is determined by its Spec.
-
-A variant ("twin") has the same initial weights if its shapes allow it, the same batches, and one change (Spec.twin). Sizes and recipe are
-those of the shipped Copy model, with a quarter of its batch, so that a run takes seconds.
-"""
+"""Training of a small model on a toy task, with frames for the Train screen."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections import OrderedDict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache
@@ -18,19 +15,60 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..checkpoints import Loaded, ModelSpec, at_point
-from ..checkpoints.build import build
-from ..checkpoints.own import TokenIds, model_zip
+from ..checkpoints.from_config import build
+from ..checkpoints.native_format import TokenIds, model_zip
 from ..edits import DropCausalMask, DropPositions, Edit, NoScale, hooks_of
 from ..errors import CheckpointError, Refused
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, hooked
 from ..model.transformer import Transformer, to_dtype
-from ..run.notebook_picture import one_line
+from ..run.trace_record import one_line
 from ..trace import trace
-from .fork_states import EVERY, States
-from .head_measures import head_measures, unseen
-from .tasks import ECHO, TASKS, Task, problem_of, problems, sample, solved, tokenizer_for
+from .tasks import ECHO, TASKS, Task, head_measures, problem_of, problems, sample, solved, tokenizer_for, unseen
 from .training import Batch, Recipe, State, TrainStep, gradient_lengths, make_optimiser, state_of, train
+
+EVERY = 5  # steps between two states of a run; storing them takes 2 % of its time
+MOST_RUNS = 4
+MOST_BYTES = 128 << 20  # of all states; a run of 600 steps would take about 150 MiB, and keeps every tenth step
+
+
+class States:
+    """States of runs by the run's description, least recently used first. Callers copy a state before they use it. Not thread-safe."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self._runs: OrderedDict[object, dict[int, State]] = OrderedDict()
+
+    def keep(self, run: object, state: State) -> None:
+        """Store a state of a run. If that exceeds the limit, every second state of the run with most states is dropped."""
+        states = self._runs.setdefault(run, {})
+        self._runs.move_to_end(run)
+        states[state.step] = state
+        while len(self._runs) > MOST_RUNS:
+            self._runs.popitem(last=False)
+        while self.nbytes > self.most_bytes:
+            longest = max(self._runs.values(), key=len)
+            for step in sorted(longest)[::2]:
+                del longest[step]
+            self._runs = OrderedDict((run, states) for run, states in self._runs.items() if states)
+
+    def before(self, run: object, step: int) -> State | None:
+        """The latest state of a run up to this step."""
+        if run not in self._runs:
+            return None
+        self._runs.move_to_end(run)
+        latest = max((at for at in self._runs[run] if at <= step), default=None)
+        return None if latest is None else self._runs[run][latest]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(
+            x.numel() * x.element_size()
+            for states in self._runs.values()
+            for state in states.values()
+            for x in state.tensors.values()
+        )
+
 
 LIVE: dict[str, Task] = {"echo": ECHO, **TASKS}
 STEPS, MOST_STEPS = 600, 2000

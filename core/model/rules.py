@@ -14,8 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .given import Given
-from .mask_edits import ALLOWED, HIDDEN, UNTOUCHED, Painted
+from .custom_mask import ALLOWED, HIDDEN, UNTOUCHED, Given, Painted
 
 REASONS = ("", "future", "padding", "outside the window", "edited", "masked by the caller")  # 0: visible
 WINDOW_ROWS = 256  # with fewer rows per block, a kernel call costs more than the keys it saves

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import Refused
 from ..run.from_attentions import not_drawn
-from ..run.notebook_picture import still
+from ..run.trace_record import still
 from ..trace import Trace
 
 ACTIONS = ("view", "return")

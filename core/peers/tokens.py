@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import Refused
 from ..model.text import visible
 from ..run.arrays import tensor_of
-from ..run.notebook_picture import BLUE, PURPLE
+from ..run.trace_record import BLUE, PURPLE
 from .shown import Shown, below
 
 DEEPEST = 0.85  # opacity of the largest value, so that the text stays readable

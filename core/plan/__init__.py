@@ -1,24 +1,15 @@
 """The cost of a transformer before it runs: parameters, bytes, FLOPs in closed form, and the tracer that proves them."""
 
-from .alive import alive_bytes
-from .cache import KVCache, kv_cache
-from .cards import on_cards, traffic
-from .chunks import chunked_run_bytes
-from .depth import with_layers
-from .devices import DEVICES, Device, roofline
-from .fit import Fit, longest_fit
-from .operations import Operation, decode, prefill, total_bytes, total_flops
-from .parameters import Parameters, parameters
-from .place import Place, of_bytes, on_card, on_machine
-from .plan import Memory, Plan, memory_plan, plan
+from .live_memory import Fit, alive_bytes, longest_fit
+from .operations import DEVICES, Device, Operation, decode, prefill, roofline, total_bytes, total_flops
+from .parameters import Parameters, parameters, stored_weights, with_layers
+from .peak import RunBytes, chunked_run_bytes, run_bytes
+from .plan import Memory, Plan, Speed, memory_plan, plan, speed
 from .presets import LESSON_CLASS, PRESETS, Preset
-from .runs import RunBytes, run_bytes
-from .saved import SavedItem
-from .speed import Speed, speed
 from .tracing import TracedRun, TracedStep, trace_shapes
-from .verdict import Offer, SetUp, Verdict, verdict
-from .weights import stored_weights
-from .workload import Workload
+from .training import SavedItem
+from .verdict import Offer, Place, SetUp, Verdict, of_bytes, on_card, on_cards, on_machine, traffic, verdict
+from .workload import KVCache, Workload, kv_cache
 
 __all__ = [
     "DEVICES",

@@ -1,21 +1,18 @@
-"""Memory peaks of one forward pass, derived from core.model line by line.
-
-Most tensors of a pass are temporary. The peak is one of a few points (rotating q and k, one block of mask rows, the hidden layer of the
-MLP ...). Each point is computed here with all tensors that are alive at it.
-"""
+"""Peak memory of a forward pass, of chunked prefill and of traced runs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
+from ..errors import ConfigError
 from ..model.config import ModelConfig
 from ..model.rules import BLOCK_BYTES, WINDOW_ROWS
-from .dtypes import FLOAT, INT
-from .workload import Workload
+from .parameters import float32_parameters, parameters
+from .workload import FLOAT, INT, Workload, of_texts
 
 INT32 = 4  # bytes of a distance in a window
-SAMPLED = 16  # numbers of a weight in the fingerprint of a run's model (core.run.weights)
+SAMPLED = 16  # numbers of a weight in the fingerprint of a run's model (core.run.forward_pass)
 SCALARS = 256  # bytes of single numbers: a fill value, a slope, a frequency
 
 ATTENDING = ("softmax and sum", "scores and weights")  # ends of the names of the peaks at which a mask is made
@@ -382,3 +379,182 @@ def head_bytes(config: ModelConfig, positions: int, by: int, *, probabilities: b
     capped = 2 * config.vocab_size * by if config.logit_softcap is not None else 0
     widest = max(config.d_model, config.unembed_width)
     return positions * (words + capped + (4 if config.head == "mlm" else 1) * widest * by)
+
+
+SHARED_CELL = 8  # temporary bytes per cell of a mask that all heads share: its distance, codes and result
+HEAD_CELL = 4  # temporary bytes per cell of the mask of one head
+STEPS = 3  # maps of a block in memory at the same time if the softmax is computed in steps
+
+
+def rule_bytes(config: ModelConfig, work: Workload, n: int, n_key: int, *, spelled_out: bool) -> int:
+    """Upper bound over all kinds of edits, for n queries and n_key keys: one block of rows of core.model.rules.attend.
+
+    If the scores are tensors (`spelled_out`), the mask is made for all rows at once.
+    """
+    texts, heads, by = work.batch, config.n_heads, work.by
+    if spelled_out:
+        return texts * n * n_key * (SHARED_CELL + heads * HEAD_CELL)
+
+    def rows(row_bytes: int) -> int:
+        return min(n, max(1, BLOCK_BYTES // row_bytes))
+
+    shared = texts * rows(texts * n_key * by) * n_key * (SHARED_CELL + by)
+    apart = texts * heads * rows(texts * heads * n_key * by) * n_key * (HEAD_CELL + by)
+    in_steps = texts * heads * rows(texts * heads * n_key * 4) * n_key * (STEPS * 4 + HEAD_CELL)
+    return max(shared, apart, in_steps)
+
+
+def piece_moments(config: ModelConfig, work: Workload, path: Path) -> dict[str, int]:
+    """Live bytes besides weights and cache at the possible peaks of the last chunk, which attends to all keys.
+
+    A chunk is a number of tokens over all texts of the batch, so more texts need more cache and no more of these bytes.
+    """
+    n, n_layers = work.source_len, config.n_decoder_layers
+    rows = min(work.piece, work.batch * n)
+    texts = min(work.batch, rows)  # with tokens in the chunk
+    piece = StackPass(config, replace(work, batch=1, source_len=rows), "decoder", n_layers, rows, 0, "", path, False)
+    inputs = work.batch * n * INT  # ids
+    moments = {name: inputs + value for name, value in piece.moments().items()}
+    before = inputs + piece._around() + piece._residual(0) + piece._normed() + piece.q + 2 * piece.kv(rows)
+    if path == "fused":
+        moments["decoder softmax and sum"] = before + piece._attend(n, cross=False)
+    else:
+        others = (
+            (texts - 1) * 2 * n * config.n_heads * config.d_head * work.by
+        )  # repeated keys and values of other texts
+        moments["decoder scores and weights"] = before + others + piece._spelled_out(n, cross=False)
+    positions = work.batch * work.logit_positions(config)
+    last = max(rows, work.batch) * config.d_model * work.by
+    moments["head"] = inputs + last + head_bytes(config, positions, work.by, probabilities=work.logits == "last")
+    return moments
+
+
+@dataclass(frozen=True)
+class RunBytes:
+    """Bytes. `captured` are q, k and v in the trace, and scores and weights if they are edited; `transient` is the rest of the peak."""
+
+    weights: int
+    captured: int
+    transient: int
+    total: int
+    values: int  # of v in the trace; a long run can leave it out, see run_bytes
+    moment: str  # name of the peak
+    host: int = 0  # in addition, in host memory, if a run in chunks stores q, k and v there
+
+    def to_dict(self) -> dict[str, int | str]:
+        return asdict(self)
+
+
+def run_bytes(
+    config: ModelConfig,
+    workload: Workload | None = None,
+    *,
+    keep_values: bool = True,
+    spelled_out: bool = False,
+    edited_rules: bool = False,
+    **options: Any,
+) -> RunBytes:
+    """A close upper bound of the memory of core.trace, for a workload or one whose fields `options` name.
+
+    Without a workload, several texts count as padded unless `padded` is given. `keep_values` is False for runs that do not store v.
+    `spelled_out` is True for runs that edit scores or weights, which are then stored as tensors, `edited_rules` for runs that edit
+    masks, scales or the softmax. Logits are computed at one position of each text. Scratch space inside kernels is not counted.
+    Raises ConfigError for lengths below 1 and unknown formats.
+    """
+    work = of_texts(workload, options)
+    work.check(config)
+    moments, captured = pass_moments(
+        config,
+        work,
+        keep="qkv" if keep_values else "qk",
+        path="spelled_out" if spelled_out else "fused",
+        all_logits=False,
+        traced=True,
+    )
+    if edited_rules:
+        longest = max(work.source_len, work.target_len)
+        more = rule_bytes(config, work, longest, longest, spelled_out=spelled_out)
+        moments |= {name: value + more for name, value in moments.items() if name.endswith(ATTENDING)}
+    moment = max(moments, key=lambda name: moments[name])
+    peak = max(moments[moment], captured)
+    weights = weight_bytes(config, work.by)
+    keys = sum(n_layers * (n + memory_len) for _, n_layers, n, memory_len in work.stacks(config))
+    values = work.batch * keys * config.n_kv_heads * config.d_head * work.by
+    return RunBytes(weights, captured, peak - captured, weights + peak, values, moment)
+
+
+def weight_bytes(config: ModelConfig, by: int) -> int:
+    """Bytes of the parameters, with RMS norms in float32 at least, and of sinusoid tables, which are not parameters."""
+    tables = len(config.stacks) * config.n_ctx * config.d_model if config.position == "sinusoidal" else 0
+    return (parameters(config).total + tables) * by + float32_parameters(config) * max(0, FLOAT - by)
+
+
+def chunked_run_bytes(
+    config: ModelConfig,
+    workload: Workload | None = None,
+    *,
+    rows: int,
+    keep_values: bool = True,
+    on_host: bool = False,
+    edited_rules: bool = False,
+    **options: Any,
+) -> RunBytes:
+    """run_bytes() of a decoder that reads `rows` tokens at a time with a KV cache.
+
+    With `on_host` the captured q, k and v are in host memory: `host` has their bytes and `captured` is 0, while the device still
+    stores the keys and values of every layer to the end. An upper bound. Raises ConfigError as run_bytes does, for rows below 1, and
+    for models other than decoders.
+    """
+    if config.kind != "decoder":
+        raise ConfigError(f"a run in chunks is for decoders; this model is {config.kind}")
+    if rows < 1:
+        raise ConfigError(f"rows ({rows}) must be at least 1")
+    work = of_texts(workload, options)
+    work.check(config)
+    batch, source_len = work.batch, work.source_len
+    n_layers, by, rows = config.n_decoder_layers, work.by, min(rows, source_len)
+    whole = StackPass(config, work, "decoder", n_layers, source_len, 0, "", "fused", True)
+    chunk = StackPass(config, replace(work, source_len=rows), "decoder", n_layers, rows, 0, "", "fused", False)
+
+    queries, values = n_layers * whole.q, n_layers * whole.kv(source_len)
+    kept = queries + values + (values if keep_values else 0)
+    inputs = whole.tokens * (2 * INT + 1) + (4 * len(config.stacks) + 1) * SAMPLED * by
+    norms = (n_layers + 3) * whole.tokens * FLOAT  # of attention outputs, as chunks and joined
+    beside = inputs + whole.noted * 2 + norms  # positions and angles exist twice: as chunks and joined
+    beside += whole.stream if keep_values else 2 * batch * batch * config.d_model * by  # final residual stream
+    held = beside + 2 * values + (0 if on_host else queries)
+    moments = {name: held + value for name, value in chunk.moments().items()} | {
+        f"decoder {name}": held + value for name, value in _chunk_attention(whole, chunk).items()
+    }
+    moments["decoder softmax and sum"] += chunk.q if on_host else 0  # made contiguous before the copy to the host
+    if edited_rules:
+        moments["decoder softmax and sum"] += rule_bytes(config, work, rows, source_len, spelled_out=False)
+    moments["head"] = beside + (0 if on_host else kept) + head_bytes(config, batch, by, probabilities=True)
+    moment = max(moments, key=lambda name: moments[name])
+    captured = 0 if on_host else kept
+    peak = max(moments[moment], captured)
+    weights = weight_bytes(config, by)
+    return RunBytes(weights, captured, peak - captured, weights + peak, values, moment, kept if on_host else 0)
+
+
+def _chunk_attention(whole: StackPass, chunk: StackPass) -> dict[str, int]:
+    """Possible peaks in the attention of the last chunk. The kernel does not support an offset of the queries, so that a numeric mask
+    is made, a block of rows at a time."""
+    config, by = whole.config, whole.by
+    projected = chunk.q + 2 * chunk.kv(chunk.n)
+    biased = config.position in ("relative", "alibi")
+    z = chunk.q + chunk.tokens * config.n_heads * FLOAT
+    row = whole.batch * (config.n_heads if biased else 1) * whole.n * by
+    widest = 2 * chunk.q  # rows of the blocks, and their concatenation
+    for window in {None if window is None else window for window in whole._windows(cross=False)}:
+        block = min(chunk.n, max(1, BLOCK_BYTES // row))
+        if window is not None:
+            block = min(block, max(window, WINDOW_ROWS))
+        keys = whole.n if window is None else min(whole.n, block + window - 1)
+        mask = INT * (2 * block + keys) + whole._block(block * keys, biased=biased, windowed=window is not None)
+        widest = max(widest, z + mask)
+    before = chunk._around() + chunk._residual(0) + chunk._normed() + projected
+    return {
+        "softmax and sum": before + widest,
+        "output projection": before + 2 * chunk.q + chunk.stream,
+    }

@@ -1,8 +1,4 @@
-"""Traces the real Transformer without allocating it, and records every step, byte and FLOP.
-
-The tests compare the closed forms with these traces. Tensors are on the meta device, or fake CPU tensors for the fused kernel, which
-takes another path on the meta device.
-"""
+"""Trace the real Transformer on meta or fake tensors: every step, byte and FLOP."""
 
 from __future__ import annotations
 
@@ -19,17 +15,123 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry, sdpa_flop
 
 from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig
+from ..model.custom_mask import FusedCall
 from ..model.hooks import HookPoint, hook_points, hooked
 from ..model.transformer import Transformer, to_dtype
-from .dtypes import check_activations, check_lengths
-from .live_bytes import LiveBytes
-from .ways import request_eager
-from .workload import Workload, as_workload
+from .workload import Workload, as_workload, check_activations, check_lengths
+
+
+class LiveBytes(TorchDispatchMode):
+    """Counts every storage from its creation until it is freed: `live` now, `peak` at most, `peak_op` the operation of the peak.
+
+    It agrees with PyTorch's CPU allocator except for the scratch space inside kernels. Use torch.no_grad(), not inference_mode(),
+    under which compound operations are not decomposed, so that their intermediate tensors are missed.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = self.peak = 0
+        self.peak_op = ""
+        self._seen: dict[int, int] = {}
+
+    def track(self, *values: Any) -> None:
+        """Count existing tensors, such as weights and inputs."""
+        for value in tree_leaves(values):
+            if isinstance(value, torch.Tensor):
+                self._add(value, "given")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for value in tree_leaves(out):
+            if isinstance(value, torch.Tensor):
+                self._add(value, str(func))
+        return out
+
+    def _add(self, tensor: torch.Tensor, op: str) -> None:
+        storage = tensor.untyped_storage()
+        address, n_bytes = storage._cdata, storage.nbytes()
+        if address in self._seen:
+            return
+        self._seen[address] = n_bytes
+        self.live += n_bytes
+        if self.live > self.peak:
+            self.peak, self.peak_op = self.live, op
+        weakref.finalize(storage, self._free, address)
+
+    def _free(self, address: int) -> None:
+        self.live -= self._seen.pop(address, 0)
+
+
+Ran = Literal["eager", "spelled_out", "flash"]
+
+
+def ran(config: ModelConfig, workload: Workload) -> Ran:
+    """The implementation used on this machine. A CPU has one fused kernel, and eager attention with a bias or window runs in steps."""
+    if workload.attention in ("efficient", "flash"):
+        return "flash"
+    narrow = config.window is not None or config.position in ("alibi", "relative", "disentangled")
+    return "spelled_out" if narrow or workload.attention == "spelled_out" else "eager"
+
+
+def foretell(model: Transformer, ids: Tensor, target: Tensor | None, *, last: bool) -> Tensor:
+    """Forward pass: the logits at every position, or with `last` the next-token probabilities of each text."""
+    if not last or model.head is None:
+        return model(ids, target)
+    x = model.last_residual(ids, target)
+    return model.head(x[:, -1:]).float().softmax(-1)
+
+
+@contextmanager
+def attending(model: Transformer, way: Ran, *, keep: bool = False) -> Iterator[list[Tensor]]:
+    """Use this implementation of attention. With `keep`, the yielded list holds a decoder's keys and values, as a cache does."""
+    cache: list[Tensor] = []
+    hooks: dict[str, Any] = {}
+    for name in hook_points(model):
+        if keep and name.startswith("decoder") and name.endswith(("hook_k", "hook_v")):
+            hooks[name] = cache.append
+        if way == "spelled_out" and name.endswith("hook_scores"):
+            hooks[name] = request_eager
+    with hooked(model, hooks), _Textbook() if way == "eager" else nullcontext():
+        yield cache
+
+
+def request_eager(x: Any) -> None:
+    """Hook that changes nothing. Its presence makes attention compute scores and weights as tensors."""
+
+
+class _Textbook(TorchFunctionMode):
+    """softmax(mask(q kᵀ · scale)) v instead of the fused kernel (Vaswani et al. 2017, equation 1)."""
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is not F.scaled_dot_product_attention:
+            return func(*args, **kwargs)
+        return _textbook_attention(FusedCall(*args, **kwargs))
+
+
+def _textbook_attention(call: FusedCall) -> Tensor:
+    q, k, v, attn_mask, _, is_causal, scale, enable_gqa = call
+    assert scale is not None
+    if enable_gqa and k.shape[1] != q.shape[1]:
+        k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = q @ k.mT
+    scores = scores * scale  # [batch, head, query, key]
+    hidden = None
+    if is_causal:
+        hidden = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).triu(1)
+    elif attn_mask is not None:
+        hidden = ~attn_mask
+    if hidden is not None:
+        scores = scores.masked_fill(hidden, float("-inf"))
+    weights = scores.softmax(-1)
+    del scores  # two maps at once, not three
+    return weights @ v
 
 
 @dataclass(frozen=True)

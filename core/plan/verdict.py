@@ -1,28 +1,226 @@
-"""Verdict: whether a model fits into given memory, the longest text and largest batch that fit, and changes that would help.
-
-All bytes are upper bounds in closed form (core.plan.memory_plan). Memory never shrinks with longer texts or larger batches, so the
-limits are found by bisection.
-"""
+"""Verdict: whether a model fits into given memory, what would make it fit, and how GPUs share it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
-from typing import Any
+from typing import Any, Literal
 
-from ..device import dtype_name
+import torch
+
+from ..device import MiB, dtype_name, free_bytes, total_bytes
 from ..errors import ConfigError
 from ..model.config import ModelConfig
-from .cards import Split, fullest, on_cards
-from .devices import DEVICES
-from .dtypes import FORMATS, INT, cache_format, weight_format
-from .fit import largest_within
-from .place import Place, on_card
-from .plan import Memory, run_moments
-from .training import backward_moments
-from .weights import stored_weights
-from .workload import Workload
+from .live_memory import largest_within
+from .operations import DEVICES, Device, device_named
+from .parameters import layer_bytes, parameters, stored_weights
+from .plan import Memory, memory_plan, run_moments
+from .training import adapter_numbers, backward_moments, master_bytes, optimizer_bytes
+from .workload import FORMATS, INT, MIXES, Workload, cache_format, check_choice, weight_format
+
+HERE = "this machine"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Bytes of one GPU, or of a machine. A model is split over `cards` such GPUs.
+
+    total    all of its memory
+    kept     reserved by the driver of a GPU, or in use on a machine
+    context  taken on a GPU by a program without tensors (core.plan.operations: known only for NVIDIA)
+    device   the GPU, if it is one of DEVICES
+    """
+
+    name: str
+    total: int
+    kept: int
+    context: int
+    cards: int = 1
+    device: Device | None = None
+
+    def __post_init__(self) -> None:
+        if self.cards < 1:
+            raise ConfigError(f"cards ({self.cards}) must be at least 1")
+        for name in ("total", "kept", "context"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} ({getattr(self, name)}) must not be negative: it is in bytes")
+
+    @property
+    def budget(self) -> int:
+        """Bytes that a model may use on one GPU."""
+        return self.total - self.kept - self.context
+
+    def with_cards(self, cards: int) -> Place:
+        """The same with `cards` GPUs. Raises ConfigError for less than 1."""
+        return replace(self, cards=cards)
+
+
+def on_card(device: Device | str, cards: int = 1) -> Place:
+    """One or several GPUs of a kind, by the Device or its name. Raises ConfigError for an unknown name."""
+    known = device_named(device) if isinstance(device, str) else device
+    if known is None:
+        raise ConfigError(f"there is no card {device!r} here: choose one of {', '.join(item.name for item in DEVICES)}")
+    return Place(
+        known.name, known.mebibytes * MiB, known.kept_mebibytes * MiB, known.context_mebibytes * MiB, cards, known
+    )
+
+
+def on_machine() -> Place:
+    """The total and free memory of this machine, within the limits of its container."""
+    here = torch.device("cpu")
+    free = max(0, free_bytes(here))
+    total = max(total_bytes(here), free)
+    return Place(HERE, total, total - free, 0)
+
+
+def of_bytes(n: int, name: str) -> Place:
+    """A budget of n bytes. Raises ConfigError for negative numbers."""
+    return Place(name, n, 0, 0)
+
+
+Split = Literal["across", "layers"]
+
+
+def on_cards(config: ModelConfig, work: Workload, cards: int, split: Split = "across") -> Memory:
+    """Bytes of the fullest of `cards` GPUs; for one GPU those of memory_plan.
+
+    Raises ConfigError as memory_plan does, and unless `cards` is from 1 to the number of heads (across) or layers (layers).
+    """
+    parts = fullest(config, cards, split)
+    if cards == 1:
+        return memory_plan(config, work)
+    memories = [memory_plan(part, work) for part in parts]
+    best = max(memories, key=lambda memory: memory.total)
+    part = parts[memories.index(best)]
+    if split == "layers":
+        best = _one_end(config, part, work, best)
+    if work.weight_dtype is not None and weight_format(work.weight_dtype) in MIXES:
+        return replace(best, weights=_mixed(config, part, work, cards, split))
+    return best
+
+
+def fullest(config: ModelConfig, cards: int, split: Split) -> tuple[ModelConfig, ...]:
+    """The parts of a model that the fullest GPU may have, as configurations. Raises ConfigError as on_cards does."""
+    check_choice("split", split, Split)
+    if cards < 1:
+        raise ConfigError(f"cards ({cards}) must be at least 1")
+    if cards == 1:
+        return (config,)
+    if split == "across":
+        if cards > config.n_heads:
+            raise ConfigError(
+                f"a model cut across {cards} cards needs a head for each, and this one has {config.n_heads}: take fewer cards"
+            )
+        return (_across(config, cards),)
+    layers = min(n for _, n in config.stacks)
+    if cards > layers:
+        raise ConfigError(
+            f"whole layers on {cards} cards need a layer for each, and this model has {layers}: take fewer cards"
+        )
+    return tuple(_stages(config, cards))
+
+
+def traffic(config: ModelConfig, work: Workload, cards: int, split: Split = "across") -> int:
+    """Bytes sent for each new token of each text; in an encoder, for each token of the text.
+
+    across: each GPU takes part in an all-reduce after each sublayer, which in a ring sends 2 · (cards − 1) / cards of the residual
+    stream (Patarasuk & Yuan 2009). layers: the residual stream is sent cards − 1 times. Raises ConfigError as on_cards does.
+    """
+    fullest(config, cards, split)
+    stream = config.d_model * work.by
+    if split == "layers":
+        return (cards - 1) * stream
+    n_layers = config.n_decoder_layers or config.n_encoder_layers
+    sublayers = 3 if config.kind == "encoder-decoder" else 1 if config.parallel else 2
+    return -(-2 * (cards - 1) * n_layers * sublayers * stream // cards)
+
+
+def _across(config: ModelConfig, cards: int) -> ModelConfig:
+    shared = config.n_heads // config.n_kv_heads  # query heads per KV head
+    if cards <= config.n_kv_heads:
+        sets = _share(config.n_kv_heads, cards)
+        heads = sets * shared
+    else:
+        sets, heads = 1, _share(shared, cards // config.n_kv_heads)
+    return replace(
+        config,
+        n_heads=heads,
+        n_kv_heads=sets,
+        d_ff=_share(config.d_ff, cards),
+        d_dense=_share(config.d_dense, cards),
+        d_shared=_share(config.d_shared, cards),
+        vocab_size=_share(config.vocab_size, cards),
+    )
+
+
+def _stages(config: ModelConfig, cards: int) -> Iterator[ModelConfig]:
+    """Stages of ⌈layers / cards⌉ layers that differ in their number of layers with a window or a dense MLP."""
+    most = max(n for _, n in config.stacks)
+    each = _share(most, cards)
+    encoders, decoders = _share(config.n_encoder_layers, cards), _share(config.n_decoder_layers, cards)
+    seen = set[tuple[int, int]]()
+    named = bool(config.windowed_layers or config.dense_layers)
+    for first in range(0, most if named else 1, each):
+        first = min(first, most - each)
+        windowed, dense = (
+            _within(layers, first, each) for layers in (config.windowed_layers or (), config.dense_layers)
+        )
+        if (len(windowed), len(dense)) in seen:
+            continue
+        seen.add((len(windowed), len(dense)))
+        yield replace(
+            config,
+            n_encoder_layers=encoders,
+            n_decoder_layers=decoders,
+            windowed_layers=None if config.windowed_layers is None else windowed,
+            dense_layers=dense,
+            unturned_layers=_within(config.unturned_layers, first, each),
+        )
+
+
+def _within(layers: tuple[int, ...], first: int, many: int) -> tuple[int, ...]:
+    return tuple(layer - first for layer in layers if first <= layer < first + many)
+
+
+def _one_end(config: ModelConfig, part: ModelConfig, work: Workload, memory: Memory) -> Memory:
+    """The memory without the smaller table: a stage has the token table or the unembedding, unless they are tied."""
+    if config.tied or config.head == "none":
+        return memory
+    counted = parameters(part)
+    numbers = min(counted.source.token, counted.unembed)
+    stored = stored_weights(part, dtype=work.dtype, weight_dtype=work.weight_dtype)
+    lighter = min(stored.each["", "token"], stored.each["", "unembed"])
+    if not work.training or work.rank:
+        return replace(memory, weights=memory.weights - lighter)
+    return replace(
+        memory,
+        weights=memory.weights - lighter,
+        gradients=memory.gradients - numbers * work.by,
+        masters=memory.masters - master_bytes(numbers, work.by),
+        optimizer=memory.optimizer - optimizer_bytes(numbers, work.optimizer),
+    )
+
+
+def _mixed(config: ModelConfig, part: ModelConfig, work: Workload, cards: int, split: Split) -> int:
+    """Weights of the fullest GPU in a mix of types, where the type of a matrix depends on its position in the whole model."""
+    whole = stored_weights(config, dtype=work.dtype, weight_dtype=work.weight_dtype)
+    adapters = adapter_numbers(part, work.rank) * work.by if work.rank else 0
+    if split == "across":  # at the mean bits per parameter
+        return -(-whole.total * parameters(part).total // parameters(config).total) + adapters
+    lighter = 0 if config.tied or config.head == "none" else min(whole.each["", "token"], whole.each["", "unembed"])
+    if config.shared_layers:
+        return whole.total - lighter + adapters
+    elsewhere = 0  # bytes of the layers of other GPUs
+    for stack in layer_bytes(config, work.by, weight_format(work.weight_dtype)).values():
+        each = _share(len(stack), cards)
+        elsewhere += sum(stack) - max(sum(stack[first : first + each]) for first in range(0, len(stack), each))
+    return whole.total - lighter - elsewhere + adapters  # including the norms of all layers, which are small
+
+
+def _share(n: int, cards: int) -> int:
+    return -(-n // cards)
+
 
 LONGEST = 1 << 30  # most tokens or texts that are tried
 PIECE = 2048  # tokens of a chunk in vLLM
@@ -33,7 +231,7 @@ MOST_OFFERS = 4
 
 @dataclass(frozen=True)
 class SetUp:
-    """A model, its workload and its memory. `split` is how place.cards GPUs share the model (core.plan.cards).
+    """A model, its workload and its memory. `split` is how place.cards GPUs share the model (core.plan.verdict).
 
     `fragments` is the memory that an allocator loses to fragmentation, in percent of everything but the weights.
     """

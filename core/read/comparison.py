@@ -9,15 +9,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .. import frames, memory
+from .. import dataframes, device
 from ..errors import TextError
 from ..model.rules import row_blocks
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
 from ..run.predictions import Predictions, allowed_scores, checked_positions, following, labels_of
-from ..run.trace import Trace
+from ..run.trace_record import TraceRecord
 from . import measures
-from .conditional_loss import given, next_scores, tokens_read
+from .next_token_loss import given, next_scores, tokens_read
 
 ENTROPY_CELLS = 20_000_000  # weights up to which the entropy of the average row is computed
 
@@ -61,11 +61,11 @@ class Comparison:
         """The n heads whose attention moved most."""
         return tuple(sorted(self.heads, key=lambda head: -head.moved)[:n])
 
-    def to_frame(self, what: Literal["heads", "stream"] = "heads") -> frames.DataFrame:
+    def to_frame(self, what: Literal["heads", "stream"] = "heads") -> dataframes.DataFrame:
         """A row for each head, or for each point of the residual stream. Needs pandas."""
         if what == "stream":
-            return frames.of_records(self.stream, StreamDifference)
-        return frames.of_records(self.heads, HeadDifference)
+            return dataframes.of_records(self.stream, StreamDifference)
+        return dataframes.of_records(self.heads, HeadDifference)
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,12 @@ class AnswerChange:
     )
     entropy: Pair | None = None  # bits of an average row of attention
 
-    def to_frame(self) -> frames.DataFrame:
+    def to_frame(self) -> dataframes.DataFrame:
         """A row for each word. Needs pandas."""
-        return frames.of_records(self.words, WordChange)
+        return dataframes.of_records(self.words, WordChange)
 
 
-def compare(a: Trace, b: Trace, k: int = 10) -> Comparison:
+def compare(a: TraceRecord, b: TraceRecord, k: int = 10) -> Comparison:
     """Differences of b from a: the same heads, the residual stream at the same hook points, the k most likely tokens.
 
     Positions are compared one by one, so both runs need texts of equal length: two models or checkpoints on one text, one text
@@ -134,7 +134,7 @@ def compare(a: Trace, b: Trace, k: int = 10) -> Comparison:
     return Comparison(tuple(heads), tuple(_stream_differences(a, b)), predictions, kl)
 
 
-def answer_change(a: Trace, b: Trace, position: int | None = None, k: int = 6) -> AnswerChange:
+def answer_change(a: TraceRecord, b: TraceRecord, position: int | None = None, k: int = 6) -> AnswerChange:
     """Change of the answer after `position` (None: the last real token) from run a to run b.
 
     If the texts differ in length, b's answer is the one after its last token. Two classifiers are compared by the k most likely
@@ -157,7 +157,7 @@ def answer_change(a: Trace, b: Trace, position: int | None = None, k: int = 6) -
     return AnswerChange(words, ends, shared, kl, _both(_mean_loss(a), _mean_loss(b)), entropy=entropy)
 
 
-def _class_change(a: Trace, b: Trace, entropy: Pair | None, k: int) -> AnswerChange:
+def _class_change(a: TraceRecord, b: TraceRecord, entropy: Pair | None, k: int) -> AnswerChange:
     before, after = a.classes(), b.classes()
     numbers = [found.logits if found.probabilities is None else found.probabilities for found in (before, after)]
     shared = before.names == after.names
@@ -188,7 +188,7 @@ def _word_changes(
     return (*mine, *others), (mine[0], others[0])
 
 
-def _vector_change(a: Trace, b: Trace, entropy: Pair | None) -> AnswerChange:
+def _vector_change(a: TraceRecord, b: TraceRecord, entropy: Pair | None) -> AnswerChange:
     """Change of the vectors of a text; only the entropy for streams of different width."""
     if a.config.d_model != b.config.d_model:
         return AnswerChange(entropy=entropy)
@@ -207,7 +207,7 @@ def _both(x: float | None, y: float | None) -> Pair | None:
     return None if x is None or y is None else (x, y)
 
 
-def _share_vocabulary(a: Trace, b: Trace) -> bool:
+def _share_vocabulary(a: TraceRecord, b: TraceRecord) -> bool:
     """True if a token id has the same meaning in both runs."""
     mine, other = a.loaded.tokenizer, b.loaded.tokenizer
     if a.config.vocab_size != b.config.vocab_size or (mine is None) != (other is None):
@@ -215,13 +215,13 @@ def _share_vocabulary(a: Trace, b: Trace) -> bool:
     return mine is other or (mine is not None and other is not None and mine.to_str() == other.to_str())
 
 
-def _mean_loss(run: Trace) -> float | None:
+def _mean_loss(run: TraceRecord) -> float | None:
     """Mean over the text's own next tokens; None for a text of one token."""
     losses = given(run).losses
     return losses.mean().item() if len(losses) else None
 
 
-def _mean_entropy(run: Trace) -> float | None:
+def _mean_entropy(run: TraceRecord) -> float | None:
     """Mean bits of a row that has a choice of keys, over all heads. None for runs with more than ENTROPY_CELLS weights."""
     if sum(r.n_heads * r.n_query * r.n_key for r in run.records) > ENTROPY_CELLS:
         return None
@@ -265,14 +265,14 @@ def _head_difference(a: AttentionRecord, b: AttentionRecord, head: int, queries:
     return HeadDifference(a.name, a.layer, a.site, head, largest, query, key, moved / max(1, len(queries)))
 
 
-def _stream_differences(a: Trace, b: Trace) -> list[StreamDifference]:
+def _stream_differences(a: TraceRecord, b: TraceRecord) -> list[StreamDifference]:
     """At the embedding, after every layer, and at the end of each stack."""
     ends = ("embed.hook_embed", ".hook_resid_post", ".hook_final")
     points = [point for point in a.residual_norms if point.endswith(ends) and point in b.residual_norms]
     if not points or a.config.d_model != b.config.d_model:
         return []
     needed = sum(len(a.residual_norms[point]) for point in points) * a.config.d_model * a.loaded.dtype.itemsize
-    memory.admit_large(needed, torch.device("cpu"), "The residual stream of a whole run")
+    device.admit_large(needed, torch.device("cpu"), "The residual stream of a whole run")
     mine = a.forward.moments(points, lambda _, x: x[a.index].cpu())
 
     def ratio(point: str, x: Tensor) -> Tensor:
@@ -289,7 +289,7 @@ def _stream_differences(a: Trace, b: Trace) -> list[StreamDifference]:
     return differences
 
 
-def _prediction_divergence(a: Trace, b: Trace) -> float:
+def _prediction_divergence(a: TraceRecord, b: TraceRecord) -> float:
     """KL(a ‖ b) of the predictions after the last token."""
     scores = []
     for run in (a, b):

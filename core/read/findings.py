@@ -14,16 +14,24 @@ from torch import Tensor
 
 from ..errors import Refused
 from ..model.text import Tokens
-from ..run.attention import AttentionRecord
-from ..run.patterns import CELLS, joint_patterns
+from ..run.attention import CELLS, AttentionRecord, joint_patterns
 from ..run.predictions import labels_of
-from ..run.trace import Trace
+from ..run.trace_record import TraceRecord
 from . import measures
-from .common_words import COMMONEST, LONGER, are_common, are_long
-from .directions import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
-from .head_roles import is_ideograph, label_numbers, openings, spaced_words, words_of
-from .looks import Looked, each_look
-from .spaced_rows import spread
+from .attribution import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
+from .edge_attribution import Looked, each_look
+from .head_roles import (
+    COMMONEST,
+    LONGER,
+    are_common,
+    are_long,
+    is_ideograph,
+    label_numbers,
+    openings,
+    spaced_words,
+    words_of,
+)
+from .measures import spread
 
 Kind = Literal[
     "writes",
@@ -94,7 +102,7 @@ class Finding:
     word: str = ""  # the token's label
 
 
-def opening_look(run: Trace, patterns: Sequence[Tensor] | None = None) -> Finding:
+def opening_look(run: TraceRecord, patterns: Sequence[Tensor] | None = None) -> Finding:
     """The edge on which a picture of this run opens.
 
     `patterns` are the complete maps [head, query, key] of run.attention, if they are already available.
@@ -104,7 +112,7 @@ def opening_look(run: Trace, patterns: Sequence[Tensor] | None = None) -> Findin
     three times that mean ("writes"). Punctuation does not count, neither at the key nor as the prediction, nor do one or two
     letters of a longer word, nor a common word just before. Otherwise the edge of any row that stands out most: (weight −
     the head's weight at that distance in other rows) · log₂(1 + distance), from 20 % above that baseline, at least two
-    tokens apart. More telling edges come first (core.read.common_words):
+    tokens apart. More telling edges come first (core.read.head_roles):
 
     * between different whole words, to a long word that is not common: of five letters, then of four;
     * the same to a long part of a word;
@@ -125,7 +133,7 @@ def opening_look(run: Trace, patterns: Sequence[Tensor] | None = None) -> Findin
     return search.described([search.opening])[0]
 
 
-def opening_head(run: Trace) -> tuple[int, int]:
+def opening_head(run: TraceRecord) -> tuple[int, int]:
     """(record index, head) of the most informative head; (0, 0) if the run is too large to search or not finite."""
     weights = sum(record.n_heads * record.n_query * record.n_key for record in run.records)
     if weights > MAX_OPENING_WEIGHTS or run.texts > 1 or run.non_finite is not None:
@@ -139,7 +147,7 @@ def opening_head(run: Trace) -> tuple[int, int]:
     return places.index(place) if place in places else 0, finding.head
 
 
-def findings(run: Trace) -> tuple[Finding, ...]:
+def findings(run: TraceRecord) -> tuple[Finding, ...]:
     """The opening edge, and the best of the other kinds, each of another head: see Finding.
 
     * "writes", or "stands out" and "largest push" (the edge of the first rule, although it adds little).
@@ -276,7 +284,7 @@ class _Keys:
     mark: Tensor  # punctuation, also a part of ¿
 
     @classmethod
-    def of(cls, run: Trace, tokens: Tokens, device: torch.device) -> _Keys:
+    def of(cls, run: TraceRecord, tokens: Tokens, device: torch.device) -> _Keys:
         table = partial(torch.tensor, device=device)
         real, special = ~table(tokens.padding), table(tokens.special)
         sinks = special & real
@@ -314,7 +322,7 @@ class _Search:
     It reads the attentions of the last stack, and of an encoder–decoder its cross-attention.
     """
 
-    run: Trace
+    run: TraceRecord
     patterns: Sequence[Tensor] | None = None
     known: dict[int, tuple[int, ...]] = field(default_factory=dict)  # position -> its most likely next tokens
 

@@ -7,23 +7,26 @@ the previous token, and is then named after that.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from ..model.text import Tokens
-from ..run.attention import AttentionRecord
-from ..run.patterns import JointPattern, joint_patterns
-from ..run.trace import Trace
+from ..checkpoints import Loaded
+from ..model.text import SPACE_SIGNS, Tokens
+from ..run.attention import AttentionRecord, JointPattern, joint_patterns
+from ..run.predictions import labels_of
+from ..run.trace_record import TraceRecord
 from . import measures
-from .spaced_rows import spread
+from .measures import spread
 
 if TYPE_CHECKING:
     from .findings import Finding
+
 
 NAMED_FROM = 0.35  # smallest share of the average row that names a head
 RESTS_FROM = 0.95  # share of the average row on the sink key from which a head counts as a sink head
@@ -93,7 +96,7 @@ def roles(
     `queries` and `keys` come from Trace.tokens_of(). `pattern` [head, query, key] avoids recomputing the map; without
     it, long texts are sampled with evenly spaced rows, about `cells` weights in total and at least 16 rows.
 
-    If `sink_key` is given (see core.read.sinks.sink), that key is excluded and the role describes the remaining
+    If `sink_key` is given (see core.read.measures.sink), that key is excluded and the role describes the remaining
     attention; a head with at least 95 % on it is "rests". The roles of cross-attention do not change.
     """
     rows = _sampled_rows(record, cells if pattern is None else None)
@@ -103,7 +106,7 @@ def roles(
 
 
 def roles_of(
-    trace: Trace, patterns: Sequence[Tensor] | None = None, cells: int = CELLS, sink_key: int | None = None
+    trace: TraceRecord, patterns: Sequence[Tensor] | None = None, cells: int = CELLS, sink_key: int | None = None
 ) -> tuple[tuple[Role, ...], ...]:
     """roles() for every attention of a run, in forward order. Layers that have the same text are computed together.
 
@@ -123,7 +126,7 @@ def roles_of(
 
 
 def openings(
-    trace: Trace, patterns: Sequence[Tensor] | None = None, look: Finding | None = None
+    trace: TraceRecord, patterns: Sequence[Tensor] | None = None, look: Finding | None = None
 ) -> tuple[OpeningLink, ...]:
     """The attention edges on which a picture of this run opens, one per site (encoder, decoder, cross-attention).
 
@@ -153,7 +156,7 @@ def openings(
     return tuple(found)
 
 
-def opening_of(trace: Trace, record: int, head: int) -> OpeningLink:
+def opening_of(trace: TraceRecord, record: int, head: int) -> OpeningLink:
     """The opening edge of one head. Raises IndexError if the head does not exist."""
     found = trace.attention[record]
     if not 0 <= head < found.n_heads:
@@ -221,7 +224,7 @@ def label_numbers(tokens: Tokens, device: torch.device) -> Tensor:
     return torch.tensor([number[label] for label in labels], device=device)
 
 
-def _by_site(trace: Trace) -> list[list[int]]:
+def _by_site(trace: TraceRecord) -> list[list[int]]:
     """Indices of the attentions of each stack and site."""
     sites: dict[tuple[str, str], list[int]] = {}
     for i, record in enumerate(trace.attention):
@@ -455,3 +458,64 @@ def _totals(pattern: Tensor, cross: bool) -> Tensor:
     wide[:, :n_query, n_query:] = pattern
     strides = (wide.stride(0), n_query + n_key + 1, 1)
     return wide.as_strided((heads, n_query, n_query + n_key - 1), strides, storage_offset=1).sum(-2)
+
+
+COMMON = 300  # common words of a small vocabulary
+SHARE = 64  # a large vocabulary has one common word for this many pieces
+COMMONEST = 5  # one in this many common words is among the commonest: nearly all articles, and few nouns
+LONG = 4  # letters from which a word is long
+LONGER = 5  # letters from which it is hardly ever an article, a preposition or an auxiliary, whatever the language
+
+_known: WeakKeyDictionary[Loaded, tuple[str, ...]] = WeakKeyDictionary()  # the commonest first
+
+
+def common_words(loaded: Loaded, one_in: int = 1) -> frozenset[str]:
+    """The common words in lower case, or the first one in so many of them; none without a tokenizer.
+
+    In a vocabulary that is not ordered by frequency these are arbitrary words.
+    """
+    if loaded.tokenizer is None:
+        return frozenset()
+    found = _known.get(loaded)
+    if found is None:
+        words = (word.casefold() for word in _words(loaded))
+        found = _known[loaded] = tuple(islice(_distinct(words), max(COMMON, loaded.config.vocab_size // SHARE)))
+    return frozenset(found[: len(found) // one_in])
+
+
+def are_common(loaded: Loaded, tokens: Tokens, one_in: int = 1) -> list[bool]:
+    """[pos]: True for tokens that are common words."""
+    words, labels = common_words(loaded, one_in), tokens.labels
+    # A byte-level vocabulary has only the commonest Chinese characters whole, such as 的, and the others in parts.
+    has_parts = any(is_ideograph(label[0]) and label[1:2] == " " for label in labels if label)
+    whole = [has_parts and len(label) == 1 and is_ideograph(label) for label in labels]
+    return [is_whole or label.casefold() in words for is_whole, label in zip(whole, labels, strict=True)]
+
+
+def are_long(tokens: Tokens, least: int = LONG) -> list[bool]:
+    """[pos]: True for tokens with so many letters. Short words are less informative (Piantadosi et al. 2011, "Word lengths are
+    optimized for efficient communication")."""
+    return [sum(map(str.isalpha, label)) >= least for label in tokens.labels]
+
+
+def _distinct(words: Iterator[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for word in words:
+        if word not in seen:
+            seen.add(word)
+            yield word
+
+
+def _words(loaded: Loaded) -> Iterator[str]:
+    """The pieces that begin a word and consist of letters, lowest id first."""
+    assert loaded.tokenizer is not None
+    pieces = [(i, loaded.tokenizer.id_to_token(i) or "") for i in range(loaded.tokenizer.get_vocab_size())]
+    signs = tuple(sign for group in SPACE_SIGNS for sign in group)
+    if not any(text.startswith(signs) for _, text in pieces):  # WordPiece marks what continues a word instead
+        yield from (text for _, text in pieces if len(text) > 1 and text.isalpha())  # it lists single letters first
+        return
+    for i, text in pieces:
+        if text.startswith(signs) and text[1:].isalpha():
+            (label,) = labels_of(loaded, [i])  # a byte-level piece spells ü with other letters
+            if label.isalpha():
+                yield label

@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .. import memory
+from .. import dataframes, device
+from ..device import array
 from ..errors import TextError
 from ..model.attention import Attention, RMSNorm
 from ..model.config import ModelConfig
 from ..model.hooks import hook_points
+from ..model.text import Tokens
 from ..model.transformer import MLP, Block, Expert, MixtureOfExperts
 from ..run.attention import AttentionRecord
 from ..run.predictions import allowed_scores, checked_positions, following, head_of, strings_of
-from ..run.trace import Trace
-from .conditional_loss import tokens_read
+from ..run.trace_record import TraceRecord
+from .next_token_loss import tokens_read
 
 Index = tuple[int, ...]
 Factors = tuple[Tensor, Tensor, float]  # the two factors of each term [term], and the bias
@@ -65,7 +68,7 @@ class Walk:
     before_norm has the input of each norm at every position, [pos, d_model], because BatchNorm would measure its columns.
     """
 
-    run: Trace
+    run: TraceRecord
     stack: str
     layer: int
     query: int
@@ -125,7 +128,7 @@ class Guess:
     final_rank: int
 
 
-def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
+def walk(run: TraceRecord, stack: str, layer: int, query: int) -> Walk:
     """One token's way through one layer, from one more pass that ends after this layer, with the run's edits.
 
     Raises IndexError for a stack, layer or position that the run does not have, TextError for a layer with an unsupported part,
@@ -150,7 +153,7 @@ def walk(run: Trace, stack: str, layer: int, query: int) -> Walk:
     config = run.config
     width = 8 * config.d_model + 3 * config.d_ff + 6 * config.n_heads * config.d_head
     n = max(len(tokens), len(run.source))
-    memory.admit_large(
+    device.admit_large(
         run.texts * n * width * 4, run.loaded.device, f"A walk through {n:,} tokens", "Use a shorter text."
     )
 
@@ -478,7 +481,7 @@ def _float_linear(linear: nn.Linear, x: Tensor) -> Tensor:
     return nn.functional.linear(x, linear.weight.float(), bias)
 
 
-def guesses(run: Trace, query: int | None = None) -> tuple[Guess, ...]:
+def guesses(run: TraceRecord, query: int | None = None) -> tuple[Guess, ...]:
     """Logit lens: prediction of the final norm and the head from the stream after the embedding and every addition.
 
     query None is the last real token. Each guess has the most likely token, and the probability of the token that the model finally
@@ -516,4 +519,280 @@ def guesses(run: Trace, query: int | None = None) -> tuple[Guess, ...]:
         for (point, layer, sublayer), *rest in zip(
             places, ids.tolist(), strings, best.tolist(), final.tolist(), ranks.tolist(), strict=True
         )
+    )
+
+
+SUBLAYERS = {"attn_out": "attention", "cross_out": "cross-attention", "mlp_out": "MLP"}  # hook -> name
+EVERYONES = -1  # number of the shared expert, which all tokens take
+
+
+@dataclass(frozen=True)
+class WalkNumber:
+    """One number of a walk: the walk, the step, and the index into that step's tensor."""
+
+    stack: str
+    layer: int
+    query: int
+    step: str
+    index: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class NormFacts:
+    """One norm of a layer: its input and its parameters."""
+
+    before: np.ndarray  # float32 [pos, d_model]
+    weight: np.ndarray  # float32 [d_model]: γ
+    bias: np.ndarray | None  # float32 [d_model]: β
+    eps: float
+    takes_mean: bool  # False: RMSNorm
+
+
+@dataclass(frozen=True, eq=False)
+class SiteWalk:
+    """One attention of the layer: scores = (raw · scale + bias) / temperature, where reasons are 0."""
+
+    site: str  # attn or cross_attn
+    record: int  # index into the attention records of the run
+    keys: np.ndarray  # float32 [kv_head, key, d_head]: k after RoPE
+    scale: float
+    temperature: float
+    bias: np.ndarray | None  # float32 [head, key]: added by distance
+    terms: dict[str, np.ndarray]  # float32 [head, key]: the terms of bias, if there is more than one (DeBERTa)
+    reasons: np.ndarray  # uint8 [head or 1, key]: why a key is masked, as in rules.REASONS
+    by_head: np.ndarray  # float32 [head, d_model]: output of each head
+
+
+@dataclass(frozen=True, eq=False)
+class WalkFacts:
+    """A Walk as arrays, with all inputs that the app needs to recompute a changed number."""
+
+    stack: str
+    layer: int
+    query: int
+    values: dict[str, np.ndarray]  # float32, the steps of the Walk
+    norms: dict[str, NormFacts]  # by step; of a norm after a sublayer, only the row of the followed token
+    sites: tuple[SiteWalk, ...]
+    start: dict[str, np.ndarray]  # token, type, position: float32 [d_model] each, in the order of their addition
+    embed: np.ndarray  # float32 [d_model]: input of the first layer
+    embed_normed: bool
+    neurons: tuple[int, ...]  # those that write the longest vectors, the longest first
+    neuron_lengths: tuple[float, ...]  # norm of the output of each for an activation of 1
+    chosen: tuple[int, ...] = ()  # numbers of the experts in mlp.taken; EVERYONES for the one that all tokens take
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """Norms of the vectors that one sublayer adds to each token's stream."""
+
+    layer: int
+    sublayer: str  # attention, cross-attention, MLP
+    lengths: np.ndarray  # float32 [pos]
+
+
+def walk_facts(walk: Walk) -> WalkFacts:
+    """Raises Outdated after a training."""
+    parts, embed, is_normed = start(walk.run, walk.stack, walk.query)
+    neurons, lengths = loudest(walk)
+    return WalkFacts(
+        stack=walk.stack,
+        layer=walk.layer,
+        query=walk.query,
+        values={step: array(values) for step, values in walk.values.items()},
+        norms={step: _norm_facts(walk, step) for step in walk.steps if step.endswith("norm")},
+        sites=tuple(_site_walk(walk, site) for site in walk.inputs if site != "mlp"),
+        start={name: array(vector) for name, vector in parts.items()},
+        embed=array(embed),
+        embed_normed=is_normed,
+        neurons=tuple(neurons.tolist()),
+        neuron_lengths=tuple(lengths.tolist()),
+        chosen=tuple(EVERYONES if number is None else number for number in walk.chosen),
+    )
+
+
+def _norm_facts(walk: Walk, step: str) -> NormFacts:
+    norm = norm_of(walk, step)
+    before = walk.before_norm[step] if step.endswith(".norm") else walk.values[f"{step.rpartition('.')[0]}.out"][None]
+    takes_mean = isinstance(norm, nn.LayerNorm)
+    bias = array(norm.bias.detach()) if takes_mean and norm.bias is not None else None
+    return NormFacts(array(before), array(norm.weight.detach()), bias, norm.eps, takes_mean)
+
+
+def _site_walk(walk: Walk, site: str) -> SiteWalk:
+    record = walk.record(site)
+    rule = record.rule
+    queries = torch.tensor([walk.query], device=record.device)
+    keys = torch.arange(record.n_key, device=record.device)
+    bias, terms = None, dict[str, np.ndarray]()
+    if rule.bias is not None:
+        blocks = {name: term[0, :, 0] for name, term in rule.bias.terms(queries, keys).items()}  # [head or 1, key]
+        terms = {name: array(block.expand(record.n_heads, -1)) for name, block in blocks.items()}
+        bias = sum(terms.values(), np.zeros(1, np.float32))
+    heads = range(record.n_heads) if rule.mask.heads_differ else range(1)
+    reasons = torch.stack([rule.mask.reasons(queries, keys, head)[0] for head in heads])
+    return SiteWalk(
+        site=site,
+        record=next(i for i, other in enumerate(walk.run.attention) if other.name == record.name),
+        keys=array(walk.turned_keys[site]),
+        scale=rule.scale,
+        temperature=rule.temperature,
+        bias=bias,
+        terms=terms if len(terms) > 1 else {},
+        reasons=reasons.cpu().numpy(),
+        by_head=array(by_head(walk, site)),
+    )
+
+
+def start(run: TraceRecord, stack: str, query: int) -> tuple[dict[str, Tensor], Tensor, bool]:
+    """Start of one token's residual stream, from a pass that ends after the embedding.
+
+    Returns the vectors that are added (token, type, position, if the model has them), the input of the first layer, each [d_model],
+    and whether it is normed. Raises IndexError for a position that the run does not have, KeyError for a stack, and Outdated after a training.
+    """
+    tokens = tokens_read(run, stack)
+    checked_positions(tokens, [query])
+    name = f"{stack}.embed"
+    known = hook_points(run.loaded.model)
+    points = [f"{name}.hook_{hook}" for hook in ("token", "position", "embed")]
+    if points[-1] not in known:
+        raise KeyError(f"no stack {stack!r}")
+    seen = run.forward.moments(
+        [point for point in points if point in known],
+        lambda _, x: x[run.index if x.shape[0] > 1 else 0, query].float(),
+    )
+    names: list[str] = [name for name, _ in run.config.stacks]
+    embedding = run.loaded.model.stacks[names.index(stack)].embed
+    parts = {"token": seen[points[0]]}
+    if embedding.token_type is not None:
+        row = tokens.type_ids[query] if stack == "encoder" else 0
+        parts["type"] = embedding.token_type.weight[row].detach().float()
+    if points[1] in seen:
+        parts["position"] = seen[points[1]]
+    return parts, seen[points[2]], not isinstance(embedding.norm, nn.Identity)
+
+
+def additions(run: TraceRecord, stack: str) -> tuple[Added, ...]:
+    """Norms of all additions to the residual stream of a stack, in the order of the pass, from the run's own record.
+
+    Raises KeyError for a stack that the model does not have.
+    """
+    layers: dict[str, int] = dict(run.config.stacks)
+    if (n_layers := layers.get(stack)) is None:
+        raise KeyError(f"no stack {stack!r}")
+    known = run.residual_norms
+    return tuple(
+        Added(layer, name, array(known[point]))
+        for layer in range(n_layers)
+        for hook, name in SUBLAYERS.items()
+        if (point := f"{stack}.blocks.{layer}.hook_{hook}") in known
+    )
+
+
+def by_head(walk: Walk, site: str) -> Tensor:
+    """[head, d_model]: output of each head for the followed token. With W_O's bias they add up to attention's output."""
+    attention = walk.block.get_submodule(site)
+    assert isinstance(attention, Attention)
+    z = walk.values[f"{site}.z"]  # [head, d_head]
+    with torch.inference_mode():
+        weight = attention.o.weight.float().unflatten(1, z.shape)  # [d_model, head, d_head]
+        return torch.einsum("hj,dhj->hd", z, weight)
+
+
+def loudest(walk: Walk, k: int = 10) -> tuple[Tensor, Tensor]:
+    """The k neurons that write the longest vectors, |activation| · ‖W_down[:, neuron]‖, and ‖W_down[:, neuron]‖ of each.
+
+    Both are empty for a mixture of experts.
+    """
+    mlp = mlp_of(walk.block)
+    if mlp is None:
+        return torch.zeros(0).long(), torch.zeros(0)
+    with torch.inference_mode():
+        act = walk.values["mlp.act"]
+        lengths = mlp.down.weight.float().norm(dim=0)  # [d_ff]
+        chosen = (act.abs() * lengths).topk(min(k, len(act))).indices
+        return chosen, lengths[chosen]
+
+
+CHOICE_BYTES = 8 + 4  # the expert's number and its weight
+SCORE_BYTES = 3 * 4  # temporary, for each score: float32, its share, and the sort order
+
+
+@dataclass(frozen=True, eq=False)
+class Routing:
+    """The choices of every router of one stack.
+
+    A mixture's output is Σ weight · expert(x). The shared expert (`d_shared` of the config) is not in `chosen`.
+    """
+
+    stack: str
+    layers: tuple[int, ...]  # first axis of the arrays; other layers may have an ordinary MLP
+    n_experts: int
+    chosen: np.ndarray  # int32 [layer, pos, choice], the expert with the largest weight first
+    weights: np.ndarray  # float32 [layer, pos, choice]
+    tokens: Tokens
+
+    @property
+    def load(self) -> np.ndarray:
+        """Share of each expert in the choices of the text, [layer, expert] float32; 1/n for all n experts if balanced. Without padding."""
+        chosen = self.chosen[:, ~np.array(self.tokens.padding)].reshape(len(self.layers), -1)
+        counts = [np.bincount(layer, minlength=self.n_experts) for layer in chosen]
+        return np.array(counts, np.float32) / np.float32(chosen.shape[1])
+
+    def to_frame(self) -> dataframes.DataFrame:
+        """A row for each choice: layer, position, token, expert, weight. Needs pandas."""
+        n_layers, n, k = self.chosen.shape
+        labels = [str(label) for label in self.tokens.labels]
+        return dataframes.of_columns(
+            {
+                "layer": [layer for layer in self.layers for _ in range(n * k)],
+                "pos": [i for _ in range(n_layers) for i in range(n) for _ in range(k)],
+                "token": [label for _ in range(n_layers) for label in labels for _ in range(k)],
+                "expert": self.chosen.flatten().tolist(),
+                "weight": self.weights.flatten().tolist(),
+            }
+        )
+
+
+def routing(run: TraceRecord, stack: str | None = None) -> Routing:
+    """The experts of every token in every layer of a stack (None: the last one with experts), from one more pass with the run's edits.
+
+    The weights are the final factors, after the router's softmax, sigmoid or scale (Shazeer et al. 2017, arXiv:1701.06538; the
+    config's `router`). Raises TextError for a model or a stack without experts, TooLarge with the bytes needed and free, and Outdated
+    after a training.
+    """
+    title = run.loaded.spec.title
+    run.require_model("the choice of its routers")
+    expert_layers = run.config.expert_layers
+    if not expert_layers:
+        raise TextError(f"{title} has one MLP in each layer, which all tokens take, and no experts to choose between.")
+    stack = list(expert_layers)[-1] if stack is None else stack
+    if stack not in expert_layers:
+        raise TextError(f"{title} has no experts in a stack {stack!r}. It has some in: {', '.join(expert_layers)}.")
+    layers, config, tokens = expert_layers[stack], run.config, tokens_read(run, stack)
+    n, k = len(tokens), config.n_experts_per_token
+    needed = len(layers) * n * k * CHOICE_BYTES + n * config.n_experts * SCORE_BYTES
+    device.admit_large(needed, run.loaded.device, f"The experts of {n:,} tokens in {len(layers)} layers")
+    mixtures: dict[str, MixtureOfExperts] = {}
+    for layer in layers:
+        mixture = run.loaded.model.get_submodule(f"{stack}.blocks.{layer}.mlp")
+        assert isinstance(mixture, MixtureOfExperts)
+        mixtures[f"{stack}.blocks.{layer}.mlp.hook_router"] = mixture
+
+    chosen: dict[str, Tensor] = {}
+
+    def choose(point: str, scores: Tensor) -> Tensor:
+        """Weights [pos, choice] of one layer, the largest first, from scores [batch, pos, expert]."""
+        weights, numbers = mixtures[point].route(scores[run.index])
+        weights, order = weights.float().sort(dim=-1, descending=True, stable=True)
+        chosen[point] = numbers.gather(-1, order)
+        return weights
+
+    weights = run.forward.moments(mixtures, choose)
+    return Routing(
+        stack=stack,
+        layers=layers,
+        n_experts=config.n_experts,
+        chosen=torch.stack([chosen[point] for point in mixtures]).int().cpu().numpy(),
+        weights=torch.stack([weights[point] for point in mixtures]).cpu().numpy(),
+        tokens=tokens,
     )

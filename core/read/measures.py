@@ -1,15 +1,35 @@
-"""Measures of attention patterns: entropy, distance, shares of the average row, induction, rollout, total variation.
-
-Patterns are [head, query, key] or any [..., query, key], float32. Means leave out rows that can see nothing (all zeros),
-except those over one offset (previous_token, diagonal, next_token), which are over all rows that have such a key.
-"""
+"""Measures of attention: scalar measures of a head, attention sinks, rollout, and sampled rows of long texts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from ..errors import TooLarge
+from ..run.attention import AttentionRecord, Index, joint_patterns
+
+
+def stacked(layers: Sequence[Tensor], nothing: float) -> Tensor:
+    """[head, …] of each layer as [layer, head, …], padded with `nothing` for heads that a layer does not have."""
+    most = max(len(layer) for layer in layers)
+    return torch.stack(
+        [torch.cat([layer, layer.new_full((most - len(layer), *layer.shape[1:]), nothing)]) for layer in layers]
+    )
+
+
+def middles(start: int, stop: int, n: int) -> list[int]:
+    """Midpoints of n equal parts of start..stop, rounded down."""
+    return [start + int((i + 0.5) * (stop - start) / n) for i in range(n)]
+
+
+def spread(n: int, most: int, always: Sequence[int] = ()) -> list[int]:
+    """All n rows, or at most `most` evenly spaced ones and those in `always`, in order."""
+    return list(range(n)) if n <= most else sorted({*middles(0, n, most), *always})
 
 
 def entropy(pattern: Tensor) -> Tensor:
@@ -37,7 +57,7 @@ def sink_share(pattern: Tensor, key: int | Sequence[int] = 0, rows: Tensor | Non
 
     Several keys are, for example, every [CLS] or </s> of a text: see Tokens.special. The mean is over the rows where rows
     [query] bool is True (None: all). The first row of a decoder can see nothing else and always has its full weight there;
-    core.read.sinks leaves such rows out. Xiao et al. 2023, arXiv:2309.17453.
+    core.read.measures leaves such rows out. Xiao et al. 2023, arXiv:2309.17453.
     """
     keys = [key] if isinstance(key, int) else list(key)
     return received(pattern if rows is None else pattern[..., rows, :])[..., keys].sum(-1)
@@ -119,7 +139,7 @@ def induction(pattern: Tensor, ids: Sequence[int], queries: Tensor | None = None
     return shares(pattern, followers[None], followers.any(-1)[None])[..., 0]
 
 
-def rollout(patterns: Sequence[Tensor], residual: float = 0.5) -> Tensor:
+def rollout_of_patterns(patterns: Sequence[Tensor], residual: float = 0.5) -> Tensor:
     """Attention rollout through all layers, [query, key]: each layer's heads averaged and mixed with the residual stream.
 
     Abnar & Zuidema 2020, arXiv:2005.00928. patterns are [head, n, n], first layer first.
@@ -213,3 +233,141 @@ def _mean_over_rows(values: Tensor, pattern: Tensor) -> Tensor:
     """Mean over queries that see something: [..., query, x] -> [..., x]."""
     sees = (pattern.sum(-1) > 0).float()
     return (values * sees[..., None]).sum(-2) / sees.sum(-1, keepdim=True).clamp(min=1)
+
+
+ROWS = 64  # evenly spaced rows that are read, at most
+LOOKED_AT = 8  # evenly spaced attentions in which the token is searched
+NAMED_FROM = 0.3  # of the median head; with less there is no sink
+
+
+@dataclass(frozen=True, eq=False)
+class Sink:
+    """The token with the most attention over all heads, and the share of each head's attention on it.
+
+    A share is the mean over the rows that can see another token too: the first row of a decoder can see only itself. Xiao
+    et al. 2023, arXiv:2309.17453.
+    """
+
+    key: int
+    shares: np.ndarray  # float32 [layer, head], from 0 to 1; NaN for heads that a layer does not have
+    rows: int  # read, of each head
+
+    @property
+    def between(self) -> tuple[float, float]:
+        """The lower and the upper quartile of the shares of all heads."""
+        low, high = np.nanquantile(self.shares, (0.25, 0.75))
+        return float(low), float(high)
+
+    @property
+    def is_sink(self) -> bool:
+        """True if half of all heads put 30 % or more on it."""
+        return bool(np.nanmedian(self.shares) >= NAMED_FROM)
+
+
+def sink(records: Sequence[AttentionRecord], patterns: Sequence[Tensor] | None = None) -> Sink | None:
+    """The sink of all layers of one site. None without a record, or if no row can see two keys.
+
+    `patterns` are the complete maps [head, query, key] of the records, if they are already available.
+    """
+    if not records:
+        return None
+    rows = _sink_rows(records[0])
+    if not len(rows):
+        return None
+    n = len(records)
+    searched = sorted({round(i) for i in np.linspace(0, n - 1, LOOKED_AT)})
+    if patterns is None:
+        each = [records[i].pattern(queries=rows) for i in searched]
+        key = int(_received(each).argmax())
+        shares = [record.pattern(queries=rows, keys=[key])[:, :, 0].mean(-1) for record in records]
+    else:
+        joint = [*joint_patterns(records, rows, patterns)]
+        each = [weights for group in joint for weights in group.split(group.weights)]
+        key = int(_received([each[i] for i in searched]).argmax())
+        shares = [share for group in joint for share in group.split(group.weights[:, :, key].mean(-1))]
+    return Sink(key, stacked(shares, math.nan).float().cpu().numpy(), len(rows))
+
+
+def _received(patterns: Sequence[Tensor]) -> Tensor:
+    """[key]: mean weight on each key, every attention counting the same."""
+    return torch.stack([pattern.mean((0, 1)).cpu() for pattern in patterns]).mean(0)
+
+
+def _sink_rows(record: AttentionRecord) -> Tensor:
+    """Evenly spaced rows that can see at least two keys."""
+    n = record.n_query
+    rows = torch.tensor(sorted({round(i) for i in np.linspace(0, n - 1, min(ROWS, n))}), device=record.device)
+    return rows[record.mask(queries=rows).sum(-1) > 1]
+
+
+Member = tuple[AttentionRecord, int]  # one head
+
+ROLLOUT_LENGTH = 2048  # tokens; rollout multiplies n×n matrices: n³ a layer, seconds at this length on two cores
+
+
+def mean(members: Sequence[Member], queries: Index = None, keys: Index = None) -> Tensor:
+    """The mean weight over heads, [query, key]. Rows sum to 1, or less if some heads can see nothing."""
+    _check_shapes(members)
+    total = torch.zeros(())
+    for record, head in members:
+        total = total + record.pattern(head, queries, keys)[0]
+    return total / len(members)
+
+
+def maximum(members: Sequence[Member], queries: Index = None, keys: Index = None) -> Tensor:
+    """The largest weight of any of the heads, [query, key]. Rows sum to 1 or more."""
+    _check_shapes(members)
+    largest = torch.zeros(())
+    for record, head in members:
+        largest = torch.maximum(largest, record.pattern(head, queries, keys)[0])
+    return largest
+
+
+def rollout(records: Sequence[AttentionRecord], layer: int, residual: float = 0.5) -> Tensor:
+    """Attention rollout through layers 0 to `layer` of one stack's self-attention, [query, key]; rows sum to 1.
+
+    Heads are averaged, and each layer is mixed with the residual stream (Abnar & Zuidema 2020, arXiv:2005.00928). Raises
+    TooLarge above 2,048 tokens, and ValueError unless each layer has one self-attention of the whole text: of records of
+    core.capture, give those of one stack and one call.
+    """
+    below = _layers_up_to(records, layer)
+    if (n := below[0].n_key) > ROLLOUT_LENGTH:
+        raise TooLarge(
+            f"Rollout multiplies whole maps: {n:,} tokens are too many, {ROLLOUT_LENGTH:,} are the most. "
+            "Use a shorter text, or the mean over heads."
+        )
+    # One head at a time: a whole layer of them takes gigabytes at this length.
+    means = [mean([(record, head) for head in range(record.n_heads)])[None] for record in below]
+    return rollout_of_patterns(means, residual)
+
+
+def _layers_up_to(records: Sequence[AttentionRecord], layer: int) -> list[AttentionRecord]:
+    """The self-attentions of one stack from layer 0 on, each of the whole text. Raises ValueError."""
+    if lost := [record.name for record in records if record.site == "unknown" or record.layer is None]:
+        raise ValueError(
+            f"rollout needs to know the layer of each attention and what it reads; of {lost[0]} it does not"
+        )
+    below = [record for record in records if record.site == "attn" and (record.layer or 0) <= layer]
+    if len({record.stack for record in below}) != 1 or len({record.layer for record in below}) < len(below):
+        raise ValueError("rollout follows the self-attention of one stack")
+    if {(record.n_query, record.n_key) for record in below} != {(below[0].n_key, below[0].n_key)}:
+        raise ValueError("rollout needs attentions in which every token of the text looks")
+    return below
+
+
+def value_weighted(record: AttentionRecord, head: int, queries: Index = None, keys: Index = None) -> Tensor:
+    """‖weight · value · W_O‖: how much each key writes for each query, [query, key], in units of the residual stream.
+
+    Kobayashi et al. 2020, arXiv:2004.10102: a key may receive much attention and write almost nothing, as sinks do.
+    """
+    norms = record.value_norms(head)[0]
+    return record.pattern(head, queries, keys)[0] * (norms if keys is None else norms[keys])
+
+
+def _check_shapes(members: Sequence[Member]) -> None:
+    """Raises ValueError if there is no head, or if the maps have different shapes."""
+    if not members:
+        raise ValueError("a map of several heads needs at least one")
+    shapes = {(record.n_query, record.n_key) for record, _ in members}
+    if len(shapes) > 1:
+        raise ValueError(f"heads of different shapes cannot be put together: {sorted(shapes)}")

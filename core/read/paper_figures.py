@@ -16,16 +16,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_max_pool2d
 
-from ..extras import lacking
+from ..errors import lacking
 from ..model.rules import row_blocks
 from ..run.attention import AttentionRecord
 from .findings import opening_head
-from .sinks import sink as sink_of
+from .measures import sink as sink_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..run.trace import Trace
+    from ..run.trace_record import TraceRecord
 
 COLUMN, PAGE, TALLEST = 3.35, 6.9, 8.5  # inches: one of two columns, and the width and height of a page
 FONT, LEAST_FONT = 7.0, 5.0  # points: usual in print, and the smallest readable
@@ -45,7 +45,9 @@ SAVED = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "path", "svg.has
 METADATA = {"pdf": ("Title", "Subject"), "svg": ("Title", "Description"), "png": ("Title", "Description")}
 
 
-def head_figure(run: Trace, record: AttentionRecord, head: int, sink: bool = True, width: float = COLUMN) -> Figure:
+def head_figure(
+    run: TraceRecord, record: AttentionRecord, head: int, sink: bool = True, width: float = COLUMN
+) -> Figure:
     """The weights of one head: queries down, keys across, hatched where masked.
 
     width is in inches. Without `sink` the attention sink of most heads is left out of the colours, and the figure says so. Raises
@@ -78,7 +80,7 @@ def head_figure(run: Trace, record: AttentionRecord, head: int, sink: bool = Tru
 
 
 def heads_figure(
-    run: Trace, records: Sequence[AttentionRecord], sink: bool = True, width: float | None = None
+    run: TraceRecord, records: Sequence[AttentionRecord], sink: bool = True, width: float | None = None
 ) -> Figure:
     """Every head of one kind of attention, layers down and heads across, each scaled to its own largest weight.
 
@@ -116,7 +118,7 @@ def heads_figure(
 
 
 def row_figure(
-    run: Trace, record: AttentionRecord, head: int, query: int | None = None, width: float = COLUMN
+    run: TraceRecord, record: AttentionRecord, head: int, query: int | None = None, width: float = COLUMN
 ) -> Figure:
     """Attention weights of one query, a bar for each key. Of many keys the strongest, in the order of the text, and the others as one bar.
 
@@ -154,7 +156,7 @@ def row_figure(
     return figure
 
 
-def chosen(run: Trace, layer: int | None, head: int | None, site: str) -> tuple[AttentionRecord, int]:
+def chosen(run: TraceRecord, layer: int | None, head: int | None, site: str) -> tuple[AttentionRecord, int]:
     """The attention and the head; None for both selects those that the app opens on. Raises KeyError."""
     if layer is None and head is None:
         at, opened = opening_head(run)
@@ -164,7 +166,7 @@ def chosen(run: Trace, layer: int | None, head: int | None, site: str) -> tuple[
     return run.attention.at(min(layers, default=0) if layer is None else layer, site), head or 0
 
 
-def alike(run: Trace, site: str) -> list[AttentionRecord]:
+def alike(run: TraceRecord, site: str) -> list[AttentionRecord]:
     """The attentions of one kind in the last stack that has it. Raises KeyError."""
     stack = chosen(run, None, 0, site)[0].stack
     return [record for record in run.attention if (record.stack, record.site) == (stack, site)]
@@ -178,7 +180,7 @@ def _check_indices(record: AttentionRecord, **chosen: int) -> None:
             raise IndexError(f"{record.name} has no {name} {value}: choose one of 0 to {sizes[name] - 1}.")
 
 
-def _sink_key(run: Trace, record: AttentionRecord) -> int | None:
+def _sink_key(run: TraceRecord, record: AttentionRecord) -> int | None:
     """The attention sink of at least half of the heads of this kind of attention, if there is one."""
     kind = (record.stack, record.site)
     found = sink_of([other.of(run.index) for other in run.attention if (other.stack, other.site) == kind])
@@ -202,7 +204,7 @@ def _patched(weights: Tensor) -> Tensor:
     return found.masked_fill(found < 0, torch.nan)
 
 
-def _title(run: Trace, record: AttentionRecord, what: str, of_all: bool = False) -> str:
+def _title(run: TraceRecord, record: AttentionRecord, what: str, of_all: bool = False) -> str:
     site = "cross-attention" if record.site == "cross_attn" else "self-attention"
     layer = "" if of_all or record.layer is None else f"layer {record.layer}, "
     return f"{run.spec.title}, {record.stack} {site}, {layer}{what}"
@@ -305,7 +307,7 @@ def paper_figure() -> type[Figure]:
 
 
 @contextmanager
-def _drawing(run: Trace, record: AttentionRecord) -> Iterator[tuple[list[str], list[str]]]:
+def _drawing(run: TraceRecord, record: AttentionRecord) -> Iterator[tuple[list[str], list[str]]]:
     """Apply the style of a paper figure; yields the labels of queries and keys that the fonts can display."""
     paper_figure()
     labels = [tokens.labels for tokens in run.tokens_of(record)]

@@ -15,12 +15,12 @@ import tokenizers
 import torch
 from torch import Tensor
 
+from ..device import MiB, admit, free_bytes
 from ..errors import TooLarge
-from ..memory import MiB, admit, free_bytes
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
-from ..run.classes import Classes
-from ..run.trace import Trace
+from ..run.predictions import Classes
+from ..run.trace_record import TraceRecord
 from . import measures
 
 MEASURED_ROWS = 1024  # rows that measures of a longer head use, evenly spaced
@@ -28,7 +28,7 @@ NPZ_BYTES = 4 << 30
 HTML_BYTES = 6 << 20  # of weights; larger runs get thumbnails of 64×64 instead
 
 
-def summary(run: Trace) -> dict[str, Any]:
+def summary(run: TraceRecord) -> dict[str, Any]:
     """Everything about a run but its maps, as plain JSON values. NaN and infinities become None.
 
     Of a batch, only the selected text.
@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def words(run: Trace) -> str:
+def words(run: TraceRecord) -> str:
     """The run in a few lines, for a terminal. Of a batch, only the selected text."""
     run = run.text(run.index)
     tokens = run.source if run.target is None else run.target
@@ -136,7 +136,7 @@ def _strongest_weight(record: AttentionRecord) -> tuple[float, int, int, int]:
     return best
 
 
-def write_npz(run: Trace, path: Path) -> None:
+def write_npz(run: TraceRecord, path: Path) -> None:
     """Every head's weights, [head, query, key] float32 under each attention's name, with tokens and ids.
 
     Raises TooLarge, with both numbers, above 4 GiB and above the free memory.
@@ -159,7 +159,7 @@ def write_npz(run: Trace, path: Path) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def html(run: Trace) -> str:
+def html(run: TraceRecord) -> str:
     """Self-contained page with every head, which works offline. The text is included as data, never as markup."""
     run = run.text(run.index)
     page = (Path(__file__).parent / "report.html").read_text(encoding="utf-8")
@@ -196,7 +196,7 @@ def html(run: Trace) -> str:
     return page.replace("/*DATA*/null", json.dumps(data).replace("<", "\\u003c"))
 
 
-def _non_finite_note(run: Trace) -> str | None:
+def _non_finite_note(run: TraceRecord) -> str | None:
     """Where the first NaN or infinity of a run is; None if all numbers are finite."""
     found = run.non_finite
     if found is None:
@@ -205,7 +205,7 @@ def _non_finite_note(run: Trace) -> str | None:
     return f"numbers end at token {found.position}, in {found.what}{place} of the {found.stack}: {found.kind} from there on"
 
 
-def _attention_measures(run: Trace, record: AttentionRecord) -> dict[str, Any]:
+def _attention_measures(run: TraceRecord, record: AttentionRecord) -> dict[str, Any]:
     rows = torch.arange(0, record.n_query, max(1, math.ceil(record.n_query / MEASURED_ROWS)), device=record.device)
     heads = []
     for head in range(record.n_heads):

@@ -11,16 +11,15 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from .. import memory
+from .. import device
 from ..checkpoints import Loaded
 from ..errors import TextError
 from ..model.text import SPACE_SIGNS, Tokens, tokenize
 from ..run.forward_pass import Pass
 from ..run.predictions import allowed_scores, checked_positions, following, head_of, labels_of
 from ..run.prompt import Prompt
-from ..run.trace import Trace
-from .common_words import COMMONEST, are_common, common_words
-from .head_roles import is_ideograph
+from ..run.trace_record import TraceRecord
+from .head_roles import COMMONEST, are_common, common_words, is_ideograph
 
 LIKELIEST = 8  # expected words that are tried at each position
 LOOKED_THROUGH = 512  # most likely tokens that are searched for them: most tokens are parts of words, or differ in case
@@ -57,7 +56,7 @@ class Swaps:
     of: int
 
 
-def swaps(run: Trace, n: int = 3) -> Iterator[Swaps]:
+def swaps(run: TraceRecord, n: int = 3) -> Iterator[Swaps]:
     """Search the text for words whose replacement changes the answer; yields the n best so far after every batch of runs.
 
     Candidates at each of the last MOST_WORDS content words are the LIKELIEST words that the model expects there, and the other
@@ -79,9 +78,9 @@ def swaps(run: Trace, n: int = 3) -> Iterator[Swaps]:
     tokens, forward = run.source, run.forward.of(run.index)
     logit_bytes = min(len(tokens), LOGIT_ROWS) * run.config.vocab_size * 12
     text_bytes = forward.transient() + run.config.d_model * len(tokens) * 4
-    rows = max(1, min(ROWS, min(BATCH_BYTES, memory.free_bytes(forward.loaded.device) // 2) // text_bytes))
+    rows = max(1, min(ROWS, min(BATCH_BYTES, device.free_bytes(forward.loaded.device) // 2) // text_bytes))
     needed = rows * text_bytes + logit_bytes
-    memory.admit_large(needed, forward.loaded.device, f"Trying words in a text of {len(tokens):,} tokens")
+    device.admit_large(needed, forward.loaded.device, f"Trying words in a text of {len(tokens):,} tokens")
     return _swaps_so_far(run, forward, tokens, rows, n)
 
 
@@ -135,7 +134,7 @@ class _Candidate:
     tokens: Tokens
 
 
-def _swaps_so_far(run: Trace, forward: Pass, tokens: Tokens, rows: int, n: int) -> Iterator[Swaps]:
+def _swaps_so_far(run: TraceRecord, forward: Pass, tokens: Tokens, rows: int, n: int) -> Iterator[Swaps]:
     (last,) = checked_positions(tokens, None)
     forward.weights.check()
     with torch.inference_mode():
@@ -193,7 +192,7 @@ def _js_divergence(a: Tensor, b: Tensor) -> float:
     return float(sum((torch.special.xlogy(x, x) - torch.special.xlogy(x, middle)).sum() for x in (p, q)) / 2)
 
 
-def _candidates(run: Trace, tokens: Tokens, final: Tensor) -> list[_Candidate]:
+def _candidates(run: TraceRecord, tokens: Tokens, final: Tensor) -> list[_Candidate]:
     """The other words of the text at every position, then the expected ones by rank. final is [pos, d_model]."""
     positions = content_words(run.loaded, tokens)[-MOST_WORDS:]
     tried: dict[tuple[int, int], tuple[int, _Candidate]] = {}

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import Refused
-from ..model.spelled import may_be_padding, spelled_tokens
-from ..model.text import Tokens
+from ..model.text import Tokens, may_be_padding, spelled_tokens
 from .foreign import Site, Stack, attention_name
 
 Place = tuple[Stack, int, Site]  # stack, layer, site

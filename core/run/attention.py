@@ -1,24 +1,32 @@
-"""AttentionRecord: the queries and keys of one attention, from which any head, row or tile is computed on demand.
-
-A pattern has n×n numbers per head, queries and keys n×d_head. So a trace stores q, k and the rule, and recomputes slices of
-the pattern in float32, equal to eager softmax of the same q and k. Memory is bounded by the requested tile plus one block
-of rows (rules.BLOCK_BYTES).
-"""
+"""largest(): adaptive max pooling along the last axis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Literal, overload
 
 import torch
 from torch import Tensor, nn
 
+from ..device import admit_large
 from ..errors import Outdated
-from ..memory import admit_large
-from ..model.pooling import largest
 from ..model.rules import ScoreRule, attend, row_blocks, softmax
 from .shared_rows import Rows
+
+
+def largest(x: Tensor, n: int) -> Tensor:
+    """[..., m] -> [..., n]: the maximum of each of n patches that cover the last axis, from ⌊i·m/n⌋ to ⌈(i + 1)·m/n⌉.
+
+    The patches are those of torch's adaptive_max_pool1d, which is wrong on Apple's devices if n does not divide m
+    (github.com/pytorch/pytorch/issues/190064), and slower on a CPU if it does.
+    """
+    m = x.shape[-1]
+    if m % n == 0:
+        return x.unflatten(-1, (n, -1)).amax(-1)
+    return torch.stack([x[..., i * m // n : -(-(i + 1) * m // n)].amax(-1) for i in range(n)], dim=-1)
+
 
 Index = int | slice | Sequence[int] | Tensor | None  # an int keeps its axis; None is everything
 Stage = Literal["raw", "scores", "masked", "pattern"]
@@ -531,3 +539,89 @@ def _largest(deviations: Tensor) -> float:
     """The largest absolute deviation, 0 if there are none. NaN and infinity become float32's maximum, which fails every
     comparison and is valid JSON."""
     return deviations.abs().nan_to_num(nan=WORST, posinf=WORST).max().item() if deviations.numel() else 0.0
+
+
+CELLS = 1 << 20  # weights of one product; larger attentions are computed one by one
+
+
+@dataclass(frozen=True, eq=False)
+class JointPattern:
+    """Attention weights of several records that have the same mask, [head, row, key], the heads of one record after the other."""
+
+    records: tuple[AttentionRecord, ...]
+    weights: Tensor
+
+    def split(self, of_heads: Tensor) -> tuple[Tensor, ...]:
+        """[head, ...] of all records -> [head, ...] of each."""
+        return of_heads.split([record.n_heads for record in self.records])
+
+
+def joint_patterns(
+    records: Sequence[AttentionRecord], queries: Tensor | None = None, maps: Sequence[Tensor] | None = None
+) -> Iterator[JointPattern]:
+    """The weights of consecutive records together, up to CELLS of them, where masks and numbers of heads are the same.
+
+    `maps` are the complete patterns [head, query, key] of the records, if they are already available. Raises TooLarge.
+    """
+    n_rows = records[0].n_query if queries is None else len(queries)
+    if queries is not None and torch.equal(queries, torch.arange(records[0].n_query, device=queries.device)):
+        queries = None  # selecting every row would copy them
+    each = patterns_of(records, queries) if maps is None else iter(maps)
+    kinds = [(id(record.batch_rule.mask), record.n_heads, record.n_kv_heads) for record in records]
+    start = 0
+    for (_, n_heads, _), alike in groupby(kinds):
+        end = start + len([*alike])
+        step = max(1, CELLS // max(1, n_heads * n_rows * records[start].n_key))
+        for at in range(start, end, step):
+            group = tuple(records[at : min(end, at + step)])
+            some = [next(each) for _ in group]
+            weights = some[0] if len(some) == 1 else torch.cat(some)
+            yield JointPattern(group, weights if maps is None or queries is None else weights[:, queries])
+        start = end
+
+
+def patterns_of(records: Sequence[AttentionRecord], queries: Index = None) -> Iterator[Tensor]:
+    """record.pattern(queries=queries) of each record, [head, query, key] float32, equal to the bit. Raises TooLarge."""
+    group_of = {i: group for group in _groups(records) for i in group}
+    computed: dict[int, Tensor] = {}
+    for i, record in enumerate(records):
+        group = group_of[i]
+        if len(group) == 1:
+            yield record.pattern(queries=queries)
+            continue
+        if i not in computed:
+            joined = _joined([records[at] for at in group])
+            computed |= zip(group, joined.pattern(queries=queries).split(record.n_heads), strict=True)
+        yield computed.pop(i)
+
+
+def _groups(records: Sequence[AttentionRecord]) -> Iterator[list[int]]:
+    """Indices of the records that share a product."""
+    alike: dict[Hashable, list[int]] = {}
+    for i, record in enumerate(records):
+        kind = _kind(record)
+        alike.setdefault(i if kind is None else kind, []).append(i)
+    for group in alike.values():
+        first = records[group[0]]
+        step = max(1, CELLS // max(1, first.n_heads * first.n_query * first.n_key))
+        yield from (group[start : start + step] for start in range(0, len(group), step))
+
+
+def _kind(record: AttentionRecord) -> Hashable:
+    """Equal for records whose heads could belong to one record; None if a record has terms or edits in addition to q and k."""
+    rule = record.batch_rule
+    mask = rule.mask
+    own = (record.replaced_scores, record.replaced_pattern, rule.bias, rule.sinks, mask.custom)
+    if type(record) is not AttentionRecord or any(x is not None for x in own) or mask.edits or mask.by_head:
+        return None
+    scores = (rule.scale, rule.temperature, rule.mask_value, rule.mask_after_softmax, rule.softcap)
+    sees = (mask.causal, mask.window, mask.first_query, id(mask.keep), record.text)
+    return (*scores, *sees, record.q.shape, record.k.shape, record.q.dtype, record.q.device, record.device)
+
+
+def _joined(records: Sequence[AttentionRecord]) -> AttentionRecord:
+    """One record with the heads of all of these."""
+    q, k = torch.cat([record.q for record in records]), torch.cat([record.k for record in records])
+    rule = records[0].rule
+    rule = replace(rule, mask=replace(rule.mask, n_heads=len(q)))
+    return replace(records[0], batch_q=q[None], keys=k[None], batch_rule=rule, chosen=None)

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import memory
+from .. import device as memory
 from ..edits import Edit, Intervention
 from ..model.cache import Cache
 from ..model.config import ModelConfig
@@ -28,11 +28,10 @@ from ..model.hooks import Hook, HookPoint, hook_points, hooked
 from ..model.positions import position_ids
 from ..model.rules import DistanceBias, ScoreRule, row_blocks
 from ..model.transformer import Stack
-from ..plan.chunks import chunked_run_bytes
-from .activations import PLACES
+from ..plan.peak import chunked_run_bytes
 from .forward_pass import Pass
 from .prompt import model_inputs
-from .recorder import MEASURED, LastResidual, Recorder, last_rows
+from .recorder import MEASURED, PLACES, LastResidual, Recorder, last_rows
 
 SIZES = (8192, 4096, 2048, 1024, 512)  # rows of a chunk; the largest that fits, since every chunk reads all weights
 MARGIN = 10  # a tenth of a GPU's free memory is left for the kernels' workspaces

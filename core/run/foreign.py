@@ -18,10 +18,9 @@ from ..edits import Intervention
 from ..errors import Refused
 from ..model.config import ModelConfig
 from ..model.hooks import Hook
-from .activations import check_positions
 from .attention import AttentionRecord
 from .prompt import Prompt
-from .recorder import NonFinite
+from .recorder import NonFinite, check_positions
 from .trace_record import TraceRecord
 
 Stack = Literal["encoder", "decoder"]

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from ..checkpoints import ModelSpec
-from ..device import dtype_name
+from ..device import admit_large, dtype_name
 from ..errors import Refused
-from ..memory import admit_large
 from ..model.config import ModelConfig
 from ..model.rules import MaskRule, ScoreRule
 from ..model.text import Tokens

@@ -1,4 +1,4 @@
-"""Predictions: the most likely next tokens at some positions, from the input of the LM head."""
+"""Predictions of a run: next tokens, or the classes of a classifier."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from .. import frames
+from .. import dataframes
 from ..checkpoints import Loaded
 from ..errors import GenerationError, TextError
-from ..model.next_tokens import FREE, Following, allowed_only
+from ..model.outputs import FREE, Classifier, Following, Kind, allowed_only
 from ..model.text import Tokens, from_ids
 from ..model.transformer import LMHead
+from .prompt import Prompt
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,12 @@ class Predictions:
     strings: tuple[tuple[str, ...], ...]
     probs: tuple[tuple[float, ...], ...]
 
-    def to_frame(self) -> frames.DataFrame:
+    def to_frame(self) -> dataframes.DataFrame:
         """A row per token, the most likely of a position first (rank 1). Requires pandas."""
         ranks = [
             (position, rank) for position, ids in zip(self.positions, self.ids, strict=True) for rank in range(len(ids))
         ]
-        return frames.of_columns(
+        return dataframes.of_columns(
             {
                 "position": [position for position, _ in ranks],
                 "rank": [rank + 1 for _, rank in ranks],
@@ -124,3 +125,67 @@ def check_token(loaded: Loaded, token: int | None) -> None:
     n, title = loaded.config.vocab_size, loaded.spec.title
     if token is not None and not 0 <= token < n:
         raise TextError(f"Token number {token} is not in the vocabulary of {title}, which has 0 to {n - 1}.")
+
+
+@dataclass(frozen=True)
+class Classes:
+    """A classifier's result: a number per class, in the order of config.json's id2label.
+
+    `kind` is "one" for a single label, "several" for multi-label, or "numbers" for a regression.
+    """
+
+    names: tuple[str, ...]
+    kind: Kind
+    logits: tuple[float, ...]  # for a regression its values
+    probabilities: tuple[float, ...] | None  # softmax of the logits, sigmoids for several; None for a regression
+
+    @property
+    def likeliest(self) -> str | None:
+        """The name of the class with the largest logit; None for a regression."""
+        return None if self.probabilities is None else self.names[self.logits.index(max(self.logits))]
+
+    def to_frame(self) -> dataframes.DataFrame:
+        """A row per class. Requires pandas."""
+        columns: dict[str, list[object]] = {"class": [*self.names], "logit": [*self.logits]}
+        if self.probabilities is not None:
+            columns["prob"] = [*self.probabilities]
+        return dataframes.of_columns(columns)
+
+
+def classifier_of(loaded: Loaded) -> Classifier:
+    """The model's classification head. Raises TextError for a model that has none."""
+    if loaded.classifier is None:
+        raise TextError(
+            f"{loaded.spec.title} has no classification head, so it sorts texts into no classes. Try a classifier."
+        )
+    return loaded.classifier
+
+
+def class_logits(loaded: Loaded, x: Tensor, prompt: Prompt) -> Tensor:
+    """Logits [row, class], float32, from the last residual [row, pos, d_model] of one text in several runs.
+
+    Raises TextError for a text without the end token that the head reads, and for a target of another length.
+    """
+    head, title = classifier_of(loaded), loaded.spec.title
+    (tokens,) = prompt.last_read
+    if head.classes.reads == "end":
+        (source,) = prompt.sources
+        if len(source) != len(tokens):
+            raise TextError(
+                f"{title} reads its decoder where the text of {len(source):,} tokens ends, and the target has {len(tokens):,}. Leave the "
+                "target out: the decoder then reads the text once more."
+            )
+        tokens = source
+        if head.shape.end_id not in [i for i, hidden in zip(tokens.ids, tokens.padding, strict=True) if not hidden]:
+            raise TextError(
+                f"{title} reads the place of its end token, number {head.shape.end_id}, and this text has none. Put it at the end of the ids."
+            )
+    with torch.inference_mode():
+        return head(x, tuple(tokens.ids), tuple(tokens.padding)).float()
+
+
+def check_class(loaded: Loaded, number: int | None) -> None:
+    """Raises TextError for an invalid class number."""
+    n = len(classifier_of(loaded).classes.names)
+    if number is not None and not 0 <= number < n:
+        raise TextError(f"Class number {number} is none of {loaded.spec.title}, which has 0 to {n - 1}.")

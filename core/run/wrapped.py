@@ -13,15 +13,24 @@ from torch import Tensor, nn
 
 from ..checkpoints import ModelSpec
 from ..checkpoints.family import Theirs
-from ..checkpoints.generation import next_token_rule
+from ..checkpoints.metadata import next_token_rule
 from ..errors import Refused
 from ..model.chat import ChatTemplate
 from ..model.config import ModelConfig
-from ..model.next_tokens import ANYTHING, NextTokenRule
-from .call_records import Place, RuleCache, is_explained, places_of
+from ..model.outputs import ANYTHING, NextTokenRule
+from .call_records import (
+    AttentionCall,
+    Place,
+    RuleCache,
+    configs_of,
+    implementation_of,
+    is_explained,
+    is_opaque,
+    places_of,
+    recording,
+)
 from .capture import written_out
 from .foreign import ForeignTransformer
-from .interface import AttentionCall, configs_of, implementation_of, is_opaque, recording
 from .wrapped_trace import WRAP, InferredConfig, Wrapped, WrappedHead, nothing_recorded, options_of
 
 OLDEST = (5, 18)  # of transformers; in 5.13 and older some families are not seen, and in 4 edits have no effect

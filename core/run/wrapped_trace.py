@@ -14,21 +14,18 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from ..device import dtype_name
+from ..device import admit_large, dtype_name
 from ..edits import Intervention, hooks_of
 from ..errors import InterventionError, Outdated, Refused, TextError
-from ..memory import admit_large
 from ..model.hooks import Hook
 from ..model.rules import attend
 from ..model.text import Tokens, from_ids, tokenize
-from .activations import ADVICE, check_positions
 from .attention import AttentionRecord
-from .call_records import Place, Pools, RuleCache, make_record, place_of
+from .call_records import AttentionCall, Place, Pools, RuleCache, make_record, place_of, recording
 from .foreign import ForeignConfig, ForeignModel, ForeignPass, ForeignRecord, Origin, StandIn
 from .forward_pass import Pass
-from .interface import AttentionCall, recording
 from .prompt import Prompt, model_inputs
-from .recorder import HELD_BYTES, Held, NonFinite, Step, last_rows
+from .recorder import ADVICE, HELD_BYTES, Held, NonFinite, Step, check_positions, last_rows
 
 NOT_SUPPORTED = (
     "step by step: the numbers between attentions (norms, MLPs, the residual stream) and any hook point but q, k, v, scores, "

@@ -1,22 +1,20 @@
 """The seam between what runs models and what shows them: a Service, its answers in plain data, and the one of this process."""
 
 # Names for app and cluster, each once: an unused one fails tests/test_layering.py.
-from ..learn.residual_paths import ResidualPath
-from ..read.additions import Added, SiteWalk, WalkFacts, WalkNumber
+from ..labs.positions import shuffled_words
+from ..labs.worked_examples import ResidualPath
+from ..patching.counterfactual import Component
+from ..patching.head_sweeps import MAX_EDGES, AblateHeads, BlockEdges, HeadPlace, PatchHeads, SweepRequest
+from ..patching.sentence_pairs import LEAST_DIFFERENCE, Pair, pairs_from, read_pairs
 from ..read.comparison import AnswerChange, HeadDifference
-from ..read.ending import Ending
-from ..read.experts import Routing
 from ..read.findings import Finding
-from ..read.sinks import Sink
-from ..read.strip import Strip
-from ..read.word_order import shuffled_words
-from ..read.worth import Worth
+from ..read.key_steps import Strip, Worth
+from ..read.layer_walk import Added, Routing, SiteWalk, WalkFacts, WalkNumber
+from ..read.measures import Sink
+from ..read.next_token_loss import Ending
 from ..run.attention import Receipt
-from ..sweep.pairs import LEAST_DIFFERENCE, Pair, pairs_from, read_pairs
-from ..sweep.part import Component
-from ..sweep.sweeps import MAX_EDGES, AblateHeads, BlockEdges, HeadPlace, PatchHeads, SweepRequest
 from ..write.generate import Sampling
-from ..write.writing import TEMPERATURES, Reading
+from ..write.writer import TEMPERATURES, Reading
 from .event_loop import AnswerCache, into_loop
 from .facts import Facts, RecordFacts, Site, SiteId, TensorPlace, Values
 from .jobs import RunHandle

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from .. import memory
+from .. import device
 from ..checkpoints import Loaded, load
 from ..device import default_budget, dtype_name, pick_device, pick_dtype
 from ..errors import Refused, RunCancelled, TooLarge, Unknown
@@ -127,7 +127,7 @@ class Engine:
                 job.notify()
 
         def make() -> Loaded:
-            with memory.guarded(self.device, f"Loading {model_id}", "Try a smaller model."):
+            with device.guarded(self.device, f"Loading {model_id}", "Try a smaller model."):
                 return self.load_model(model_id, device=self.device, dtype=self.dtype, progress=report)
 
         try:
@@ -198,7 +198,7 @@ class Engine:
 
     def _job(self, request: Request, n_waiters: int, urgency: int = TYPED) -> Job:
         what = "A request of this size"
-        memory.admit(request.nbytes, MAX_REQUEST_BYTES, what, "Shorten the text, or edit fewer cells.")
+        device.admit(request.nbytes, MAX_REQUEST_BYTES, what, "Shorten the text, or edit fewer cells.")
         key = request.key
         with self._lock:
             self._remember(request)
@@ -243,7 +243,7 @@ class Engine:
         return future
 
     def _guarded(self, make: Callable[[], T]) -> T:
-        with memory.guarded(self.device, "This run"):
+        with device.guarded(self.device, "This run"):
             return make()
 
     def _enqueue_when_loaded(self, job: Job, loading: Future[Loaded]) -> None:
@@ -372,7 +372,7 @@ class Engine:
                 "trace_bytes": self._trace_bytes,
                 "running_or_waiting": self._slots.taken,
             }
-        return found | {"free_bytes": memory.free_bytes(self.device)}
+        return found | {"free_bytes": device.free_bytes(self.device)}
 
     # bookkeeping; every method below except forget() requires the lock
 

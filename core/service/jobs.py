@@ -15,11 +15,11 @@ from ..checkpoints import Loaded
 from ..errors import GenerationError, RunCancelled
 from ..model.hooks import ReadHook, hook_points, hooked
 from ..model.text import Tokens
-from ..run.batched_trace import trace_together
 from ..run.prompt import chat_sources, said_by_user
 from ..run.request import Progress, Request, RunEnded, Stage
+from ..run.trace import trace_together
 from ..trace import Trace, as_trace, trace, trace_tokens
-from ..write.continuation import with_continuation
+from ..write.generate import with_continuation
 from .queue import TYPED, Askers, Task, current_askers
 
 T = TypeVar("T")

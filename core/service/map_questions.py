@@ -11,12 +11,12 @@ from torch import Tensor
 
 from ..device import array
 from ..errors import Refused
-from ..read import aggregate
+from ..read import measures
+from ..read.edge_attribution import looks_in
 from ..read.findings import Finding, findings, opening_look
 from ..read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
-from ..read.looks import looks_in
-from ..read.sinks import Sink, sink
-from ..read.worth import Worth, worth
+from ..read.key_steps import Worth, worth
+from ..read.measures import Sink, sink
 from ..run.attention import Receipt
 from ..trace import Trace
 from . import maps, pictures
@@ -139,7 +139,7 @@ class LocalMaps(Worker):
         return await self._rerun_once(("findings", key), key, findings)
 
     async def worth(self, key: str) -> tuple[Worth, ...]:
-        """Steps of the run that are worth stepping through: see core.read.worth."""
+        """Steps of the run that are worth stepping through: see core.read.key_steps."""
 
         async def make() -> tuple[Worth, ...]:
             found = await self.findings(key)
@@ -167,7 +167,7 @@ class LocalMaps(Worker):
         return await self._work(partial(pictures.similarity_of, run, of, query, weights), slow=True)
 
     async def sink(self, key: str, site: SiteId) -> Sink | None:
-        """Attention sink of a site, and the weight that each head gives it: see core.read.sinks.sink."""
+        """Attention sink of a site, and the weight that each head gives it: see core.read.measures.sink."""
         run, of = await self._site(key, site)
         return await self._work_once(("sink", key, site), partial(sink, [run.attention[i] for i in of.records]))
 
@@ -249,7 +249,7 @@ class LocalMaps(Worker):
         chosen = run.attention[record]
         records = [other for other in run.attention if other.stack == chosen.stack and other.site == chosen.site]
         assert chosen.layer is not None  # a run's record
-        return await self._work_once(("rollout", key, record), partial(aggregate.rollout, records, chosen.layer))
+        return await self._work_once(("rollout", key, record), partial(measures.rollout, records, chosen.layer))
 
 
 def check_transform(run: Trace, of: MapTransform) -> None:

@@ -15,18 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..device import array
+from ..device import admit_large, array
 from ..errors import Refused
-from ..memory import admit_large
-from ..model.pooling import largest
 from ..model.rules import DisentangledBias
 from ..model.text import Tokens
-from ..read import aggregate, measures
+from ..read import measures
 from ..read.findings import Finding
 from ..read.head_roles import OpeningLink, Role
-from ..read.sinks import Sink
-from ..read.spaced_rows import middles, spread
-from ..run.attention import AttentionRecord
+from ..read.measures import Sink, middles, spread
+from ..run.attention import AttentionRecord, largest
 from ..trace import Trace
 from .facts import SiteId
 
@@ -221,7 +218,7 @@ class Map:
         return self.run.attention[self.transform.record]
 
     @cached_property
-    def heads(self) -> list[aggregate.Member]:
+    def heads(self) -> list[measures.Member]:
         """The heads of a mean or maximum; for the other kinds, those whose masks apply."""
         of = self.transform
         if of.kind in ("head", "value"):
@@ -249,9 +246,9 @@ class Map:
         if self.rollout is not None:
             return self.rollout[list(queries)]
         if of.kind == "mean":
-            return aggregate.mean(self.heads, queries)
+            return measures.mean(self.heads, queries)
         if of.kind == "max":
-            return aggregate.maximum(self.heads, queries)
+            return measures.maximum(self.heads, queries)
         weights = self.record.pattern(of.head, queries)[0]
         return weights if self.norms is None else weights * self.norms
 

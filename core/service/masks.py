@@ -12,18 +12,15 @@ import numpy as np
 import torch
 
 from ..checkpoints import Loaded
-from ..device import array
+from ..device import admit_large, array
 from ..edits import DropPadding, NoScale
 from ..errors import Refused
-from ..learn.leakage import Leakage, check_model, leakage, relearnt
-from ..learn.leakage import facts as leak_facts
-from ..memory import admit_large
+from ..labs.masks import Inertness, Leakage, Unmasked, check_model, inertness, leakage, own_records, relearnt, unmasked
+from ..labs.masks import facts as leak_facts
+from ..labs.scaling import WIDTHS, Sharpness, Spread, sharpness, spread
+from ..labs.worked_examples import Compared, timed
 from ..model.text import from_ids
-from ..read.conditional_loss import given, probabilities
-from ..read.padding import Inertness, inertness, own_records
-from ..read.projections import Compared, timed
-from ..read.scaling import WIDTHS, Sharpness, Spread, sharpness, spread
-from ..read.unmasked import Unmasked, unmasked
+from ..read.next_token_loss import given, probabilities
 from ..run.attention import AttentionRecord
 from ..run.request import Request
 from ..trace import Trace
@@ -85,7 +82,7 @@ class PaddingEffect:
 
 @dataclass(frozen=True, eq=False)
 class LeakageFacts:
-    """Leakage as arrays, with the cost of the training: see core.learn.leakage."""
+    """Leakage as arrays, with the cost of the training: see core.labs.masks."""
 
     layer: int
     head: int
@@ -103,7 +100,7 @@ class LeakageFacts:
 
 @dataclass(frozen=True, eq=False)
 class UnmaskedFacts:
-    """A text without its causal mask, as arrays: see core.read.unmasked."""
+    """A text without its causal mask, as arrays: see core.labs.masks."""
 
     labels: tuple[str, ...]
     losses: np.ndarray

@@ -16,23 +16,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..device import array
+from ..device import admit_large, array
 from ..errors import Refused
-from ..memory import admit_large
 from ..read import measures
-from ..read.directions import Site as Attention
+from ..read.attribution import Site as Attention
+from ..read.edge_attribution import Moves, adds, moves
 from ..read.findings import opening_look
 from ..read.head_roles import opening_of, openings, roles_of
-from ..read.looks import Moves, adds, moves
-from ..read.sinks import sink
-from ..read.spaced_rows import spread
-from ..run.attention import AttentionRecord, Receipt
+from ..read.measures import sink, spread
+from ..run.attention import AttentionRecord, Receipt, patterns_of
 from ..run.from_attentions import AttentionsRecord, not_drawn
-from ..run.notebook_picture import still
-from ..run.patterns import patterns_of
 from ..run.predictions import labels_of
 from ..run.recorder import Held
 from ..run.request import Request
+from ..run.trace_record import still
 from ..trace import Trace
 from .event_loop import wait_in_loop
 from .facts import Facts, Site, SiteId, Values, facts_of

@@ -12,24 +12,32 @@ from torch import Tensor
 
 from ..device import array
 from ..errors import Refused
+from ..labs.positions import (
+    RULES,
+    Equivariance,
+    MovedOn,
+    Rule,
+    Unturned,
+    chances_by_gap,
+    closest_rows,
+    cosine_by_distance,
+    end_loss,
+    equivariance,
+    follows,
+    gap_after,
+    moved_on,
+    pairs_to_swap,
+    rescaled,
+    score_by_distance,
+    stretches,
+    telling_row,
+    unturned,
+)
 from ..model.positions import alibi_slopes, relative_bucket
 from ..model.rules import DistanceBias
 from ..model.transformer import Stack
 from ..read import measures
-from ..read.long_context import RULES, Rule, chances_by_gap, end_loss, gap_after, rescaled, stretches
-from ..read.spaced_rows import spread
-from ..read.word_order import (
-    Equivariance,
-    MovedOn,
-    Unturned,
-    closest_rows,
-    cosine_by_distance,
-    equivariance,
-    moved_on,
-    score_by_distance,
-    unturned,
-)
-from ..read.word_swap import follows, pairs_to_swap, telling_row
+from ..read.measures import spread
 from ..run.attention import AttentionRecord
 from ..run.predictions import labels_of
 from ..run.prompt import too_long
@@ -107,7 +115,7 @@ class PaperRules:
 
 @dataclass(frozen=True, eq=False)
 class ContextExtensions:
-    """RoPE frequencies of a model under each context-extension rule (core.read.long_context)."""
+    """RoPE frequencies of a model under each context-extension rule (core.labs.positions)."""
 
     n_ctx: int  # trained context
     base: float
@@ -149,7 +157,7 @@ class TokenFollower:
 
 @dataclass(frozen=True, eq=False)
 class WordSwap:
-    """Effect of swapping two words on the heads of a site (core.read.word_swap.Follows, as arrays)."""
+    """Effect of swapping two words on the heads of a site (core.labs.positions.Follows, as arrays)."""
 
     # float32 [layer, head]: share of its attention by which a head's map differs from the map permuted with the words
     along: np.ndarray

@@ -20,13 +20,12 @@ from ..device import array
 from ..errors import Refused, TextError
 from ..model.config import ModelConfig
 from ..model.text import from_ids, tokenize
+from ..patching.edited_runs import HeadEffects
 from ..read.attribution import Contributions, LensLayer
 from ..read.comparison import AnswerChange, Comparison, answer_change, compare
-from ..read.conditional_loss import given, probabilities
-from ..run.classes import Classes
-from ..run.predictions import Predictions
+from ..read.next_token_loss import given, probabilities
+from ..run.predictions import Classes, Predictions
 from ..run.request import Progress, Request
-from ..sweep.ablations import HeadEffects
 from ..trace import Trace
 from .engine import Engine
 from .event_loop import into_loop

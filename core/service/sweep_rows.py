@@ -10,17 +10,23 @@ import torch
 
 from ..errors import InterventionError, TextError
 from ..model.config import ModelConfig
+from ..patching.component_patching import (
+    AttributionEstimates,
+    Evidence,
+    Patching,
+    Verdict,
+    attribution_patching,
+    check_changed,
+    patch_components,
+    patching_of,
+    run_order,
+)
+from ..patching.counterfactual import Component, To, counterfactual_of, first_difference
+from ..patching.head_sweeps import Sweep, final_token_input, logit_diff_between, logit_diff_in
+from ..patching.path_patching import PathEdge, begin_paths
+from ..patching.sentence_pairs import Pair, checked, pair_tokens
 from ..read.attribution import head_pushes
 from ..run.predictions import allowed_scores, following, labels_of
-from ..sweep.estimates import AttributionEstimates, attribution_patching, run_order
-from ..sweep.evidence import Evidence, Verdict
-from ..sweep.leads import logit_diff_between, logit_diff_in
-from ..sweep.pairs import Pair, checked, pair_tokens
-from ..sweep.part import Component
-from ..sweep.parts import Patching, check_changed, patch_components, patching_of
-from ..sweep.paths import PathEdge, begin_paths
-from ..sweep.sides import To, counterfactual_of, first_difference
-from ..sweep.sweeps import Sweep, final_token_input
 from ..trace import Trace, trace
 
 MAX_WATCHED = 6  # tokens whose log probabilities are sent for every component

@@ -15,12 +15,20 @@ from typing import Any, TypeVar
 import torch
 
 from ..errors import Refused
+from ..patching.counterfactual import Component
+from ..patching.edited_runs import RowAnswers, Rows, together
+from ..patching.head_sweeps import (
+    AblateHeads,
+    PatchHeads,
+    Sweeping,
+    SweepRequest,
+    begin_edges,
+    begin_heads,
+    begin_patches,
+)
+from ..patching.path_patching import PathEdge
+from ..patching.sentence_pairs import Pair
 from ..read.swaps import Swap, swaps
-from ..sweep.ablations import RowAnswers, Rows, together
-from ..sweep.pairs import Pair
-from ..sweep.part import Component
-from ..sweep.paths import PathEdge
-from ..sweep.sweeps import AblateHeads, PatchHeads, Sweeping, SweepRequest, begin_edges, begin_heads, begin_patches
 from ..trace import Trace
 from .engine import OWN, Engine
 from .event_loop import AnswerCache, into_loop

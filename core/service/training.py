@@ -26,7 +26,7 @@ import torch
 from ..checkpoints import Loaded
 from ..device import array
 from ..errors import Busy, CheckpointError, Refused
-from ..learn import saved_runs, watched_training
+from ..learn import recorded_runs, watched_training
 from ..learn.watched_training import Frame, Point, Spec, Weights
 from .engine import Engine
 from .event_loop import into_loop
@@ -115,7 +115,7 @@ class Trainer:
     """Runs by their Spec. Thread-safe, for any number of event loops."""
 
     def __init__(
-        self, command: tuple[str, ...] = COMMAND, folder: Path = saved_runs.FOLDER, ends: Path = saved_runs.ENDS
+        self, command: tuple[str, ...] = COMMAND, folder: Path = recorded_runs.FOLDER, ends: Path = recorded_runs.ENDS
     ) -> None:
         self.command = command
         self.folder = folder  # of recorded runs
@@ -187,7 +187,7 @@ class Trainer:
             if run is not None and run.frames:
                 self._runs.move_to_end(spec)
                 return tuple(run.frames)
-        shipped = saved_runs.read(self.ends, spec) if run is None else None
+        shipped = recorded_runs.read(self.ends, spec) if run is None else None
         if shipped is None:
             raise Refused(NONE)
         return tuple(shipped[1])
@@ -235,7 +235,7 @@ class Trainer:
     def _known(self, spec: Spec) -> Training | None:
         """A run in memory, or a recorded one."""
         run = self._runs.get(spec)
-        if run is None and (found := saved_runs.read(self.folder, spec)) is not None:
+        if run is None and (found := recorded_runs.read(self.folder, spec)) is not None:
             run = self._runs[spec] = Training(spec, next(self._numbers), "ended", *found)
             self._drop(but=run)
         return run
@@ -398,13 +398,13 @@ def spec_from(key: str) -> Spec:
 
 def frame_text(frame: Frame) -> dict[str, Any]:
     """A frame as JSON."""
-    rest = {name: getattr(frame, name) for name in saved_runs.FACTS}
+    rest = {name: getattr(frame, name) for name in recorded_runs.FACTS}
     return {**rest, "weights": tensors_text(frame.weights)}
 
 
 def frame_from(message: Mapping[str, Any]) -> Frame:
     """Inverse of frame_text()."""
-    return saved_runs.frame_of(message, tensors_from(message["weights"]))
+    return recorded_runs.frame_of(message, tensors_from(message["weights"]))
 
 
 def tensors_text(tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]:

@@ -20,10 +20,9 @@ from typing import Any, BinaryIO
 import torch
 
 from ..errors import Refused
-from ..learn.fork_states import States
 from ..learn.text_training import STEPS, Text, TextFrame, TextPoint, baselines, text_run
 from ..learn.training import State
-from ..learn.watched_training import Frame, Point, Spec, run
+from ..learn.watched_training import Frame, Point, Spec, States, run
 from .training import frame_text, spec_from, tensors_from, tensors_text
 
 Run = Iterator[Point | Frame | None]

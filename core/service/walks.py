@@ -6,12 +6,24 @@ from dataclasses import fields
 from functools import partial
 
 from ..errors import Refused
-from ..learn.residual_paths import ResidualPath, residual_paths
-from ..read.additions import Added, WalkFacts, WalkNumber, additions, walk_facts
-from ..read.ending import Ending, ending
-from ..read.experts import Routing, routing
-from ..read.layer_walk import Guess, Terms, Walk, guesses, terms, walk
-from ..read.strip import Strip, strip
+from ..labs.worked_examples import ResidualPath, residual_paths
+from ..read.key_steps import Strip, strip
+from ..read.layer_walk import (
+    Added,
+    Guess,
+    Routing,
+    Terms,
+    Walk,
+    WalkFacts,
+    WalkNumber,
+    additions,
+    guesses,
+    routing,
+    terms,
+    walk,
+    walk_facts,
+)
+from ..read.next_token_loss import Ending, ending
 from .engine import Engine
 from .event_loop import AnswerCache
 from .worker import Worker

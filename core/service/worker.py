@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from torch import Tensor
 
-from .. import memory
+from .. import device
 from ..edits import Intervention
 from ..errors import Refused
 from ..run.attention import AttentionRecord
@@ -116,7 +116,7 @@ class Worker:
         return await self._kept.get(name, lambda: self._work(make, slow=True))
 
     def _guarded(self, make: Callable[[], T]) -> T:
-        with memory.guarded(self.engine.device, "This picture", SHORTER):
+        with device.guarded(self.engine.device, "This picture", SHORTER):
             return make()
 
     # parts of a run

@@ -15,15 +15,16 @@ from ..run.prompt import Prompt
 from ..run.request import Request
 from ..trace import Trace
 from ..write.beams import BeamStep, grow
-from ..write.continuation import append_tokens
-from ..write.generate import Draft, Sampling, admit_writing
-from ..write.writing import (
+from ..write.generate import Draft, Sampling, admit_writing, append_tokens
+from ..write.writer import (
     CacheCost,
+    LensColumn,
     LensRow,
     Opening,
     Reading,
     Taken,
     Writer,
+    Wrote,
     beginning,
     cache_cost,
     check_path,
@@ -31,8 +32,9 @@ from ..write.writing import (
     glued,
     labels,
     lens,
+    lens_columns,
+    wrote,
 )
-from ..write.wrote import LensColumn, Wrote, lens_columns, wrote
 from .engine import Engine
 from .event_loop import AnswerCache
 from .sweeps import LABEL_BYTES

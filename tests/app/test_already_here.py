@@ -14,7 +14,7 @@ from app.session import models
 from app.session import screen as session_screen
 from app.shell import already_here, words
 from app.transport import loopback
-from core.checkpoints.already_here import Found
+from core.checkpoints.local_models import Found
 from core.errors import CheckpointError
 from tests.app.browsing import PATIENCE, Screen, serving
 from tests.app.pages import lend

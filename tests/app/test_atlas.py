@@ -16,9 +16,9 @@ from app.attention.routes import ROUTES
 from app.attention.words import COMPONENT as WORDS
 from app.session import service
 from core.checkpoints import catalog
+from core.patching import atlas
 from core.read.head_roles import roles_of
 from core.run.request import Request
-from core.sweep import atlas
 from tests.app.browsing import box_of
 from tests.app.plain import AnotherPlain, Plain
 from tests.app.served import local

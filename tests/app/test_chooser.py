@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, expect
 
 import core
 from app.kit.words import COMPONENT as WORDS
-from core.read.sinks import sink
+from core.read.measures import sink
 from tests.app import models
 from tests.app.axe import faults
 from tests.app.plain import Plain

@@ -10,7 +10,7 @@ from app.kit import edits
 from app.kit import words as kit_words
 from app.shell import request, words
 from core.edits import KINDS, from_text
-from core.write.continuation import with_continuation
+from core.write.generate import with_continuation
 from tests.app.browsing import Screen, go_to
 from tests.core.test_intervention_text import EXAMPLES
 

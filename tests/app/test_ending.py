@@ -13,8 +13,8 @@ from app.rooms.step import message
 from app.rooms.step.steps import Step, steps_of
 from app.session.examples import MARY
 from app.transport import messages
-from core.learn.residual_paths import residual_paths
-from core.read.ending import ending
+from core.labs.worked_examples import residual_paths
+from core.read.next_token_loss import ending
 from core.service.facts import facts_of
 from tests.app.plain import Plain
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2

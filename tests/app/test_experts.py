@@ -18,8 +18,7 @@ from app.rooms.step.params import pages_of
 from app.rooms.step.steps import Step, steps_of
 from app.session import models
 from app.transport import messages
-from core.read.experts import routing
-from core.read.layer_walk import terms, walk
+from core.read.layer_walk import routing, terms, walk
 from tests.app.axe import faults
 from tests.app.mixtures import mixture, unwalked_mixture
 from tests.app.plain import Plain

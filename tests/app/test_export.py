@@ -31,7 +31,7 @@ from app.rooms.explore import words as explore_words
 from app.session import words
 from app.transport import modules
 from core.errors import Refused
-from core.read import aggregate, measures
+from core.read import measures
 from tests.app.browsing import ROOT, Screen
 from tests.app.plain import AnotherPlain, Plain
 from tests.app.served import ask, serve
@@ -409,7 +409,7 @@ def test_numbers_are_what_the_selection_says(model: core.Loaded, kind, merged: b
         "head": lambda: run.attention[2].pattern(5)[0],
         "mean": lambda: run.attention[2].pattern().mean(0),
         "max": lambda: run.attention[2].pattern().amax(0),
-        "rollout": lambda: aggregate.rollout(run.attention, 2),
+        "rollout": lambda: measures.rollout(run.attention, 2),
         "value": lambda: run.attention[2].pattern(5)[0] * run.attention[2].value_norms(5)[0],
     }[kind]().clone()
     expected[:, [0, 3]] = 0

@@ -18,7 +18,7 @@ from app.sizes import setup as sizes_setup
 from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
 from core.plan import DEVICES, PRESETS, decode, kv_cache, memory_plan, parameters, plan, prefill, with_layers
-from core.plan.measured import Measured, Point
+from core.plan.live_memory import Measured, Point
 
 LESSON = Setup("lesson", PRESETS["lesson-encoder"].config, 32, 50, 0, attention="eager", training=True)
 GPT2 = Setup("gpt2", PRESETS["gpt2"].config, 2, 512, 0)

@@ -25,7 +25,7 @@ from app.session import models as session_models
 from app.session import service
 from app.transport import messages
 from core.service import MOST_WRITTEN, Facts, PreparedText
-from core.write.writing import label
+from core.write.writer import label
 from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, Screen, idle, once
 from tests.app.plain import Plain

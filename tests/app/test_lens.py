@@ -12,7 +12,7 @@ from torch import Tensor
 import core
 from app.attention import words as attention_words
 from app.session import words
-from core.read import aggregate
+from core.read import measures
 from core.service import word_groups
 from core.trace import Trace
 from tests.app import models
@@ -83,7 +83,7 @@ def test_several_heads_are_core_s_and_named(plain: Plain, run: Trace, kind: str,
     heads = ",".join(f"{layer}.{head}" for layer, head in members)
     plain.open("?show=table" + (f"&kind={kind}" if kind else "") + (f"&heads={heads}" if heads else ""))
     pairs = members or [(LAYER, head) for head in range(12)]
-    together = aggregate.maximum if kind == "max" else aggregate.mean
+    together = measures.maximum if kind == "max" else measures.mean
     assert_row(plain, together([(run.attention[layer], head) for layer, head in pairs], IT)[0])
     name = "Maximum" if kind == "max" else "Mean"
     assert title(plain) == (
@@ -95,7 +95,7 @@ def test_several_heads_are_core_s_and_named(plain: Plain, run: Trace, kind: str,
 
 def test_rollout_is_core_s(plain: Plain, run: Trace):
     plain.open("?show=table&kind=rollout")
-    assert_row(plain, aggregate.rollout(run.attention, LAYER)[IT])
+    assert_row(plain, measures.rollout(run.attention, LAYER)[IT])
     assert title(plain) == "Attention rollout, layers 0 to 3"
     assert "arXiv:2005.00928" in (plain.root.locator(".map h2 .hint").get_attribute("title") or "")
     assert plain.facts().startswith("Rollout attributes")
@@ -103,7 +103,7 @@ def test_rollout_is_core_s(plain: Plain, run: Trace):
 
 def test_norms_are_core_s_and_not_called_shares(plain: Plain, run: Trace):
     plain.open("?kind=value")
-    norms = aggregate.value_weighted(run.attention[LAYER], HEAD)
+    norms = measures.value_weighted(run.attention[LAYER], HEAD)
     plain.until("root.dataset.exact === 'true'")  # norms come when somebody wants them
     legend = plain.root.locator("footer .legend").inner_text().split()
     assert float(legend[-1]) == pytest.approx(norms.max().item(), rel=0.05)
@@ -239,7 +239,7 @@ def test_masked_cells_keep_their_reason_in_a_mean(plain: Plain):
     row = shown(plain)
     assert row[12] == "masked: in the future"
     assert row[2][0].isdecimal()  # outside the window of one of the two heads only
-    expected = aggregate.mean([(trace.attention[0], 1), (trace.attention[1], 2)], 9)[0]
+    expected = measures.mean([(trace.attention[0], 1), (trace.attention[1], 2)], 9)[0]
     assert_row(plain, expected)
 
 
@@ -247,7 +247,7 @@ def test_rollout_of_a_decoder_and_of_neither_stack(plain: Plain):
     plain.open("?model=pair&target=das+Tier&kind=rollout&site=decoder&layer=2&query=3&show=table")
     trace = core.trace(models.load("pair"), words.EXAMPLE, "das Tier")
     stack = [record for record in trace.attention if record.stack == "decoder" and record.site == "attn"]
-    assert_row(plain, aggregate.rollout(stack, 2)[3])
+    assert_row(plain, measures.rollout(stack, 2)[3])
     plain.root.get_by_role("button", name="map").click()
     plain.root.get_by_role("button", name="cross").click()
     plain.wait(site="cross")
@@ -272,10 +272,10 @@ def test_a_long_text_has_the_same_pictures_from_the_server(plain: Plain, options
     pattern = trace.attention[2].pattern(1)[0]
     groups = word_groups(trace.source)
     expected = {
-        "kind=mean&heads=2.1,3.5": lambda: aggregate.mean([(trace.attention[2], 1), (trace.attention[3], 5)], 400)[0],
-        "kind=max": lambda: aggregate.maximum([(trace.attention[2], head) for head in range(8)], 400)[0],
-        "kind=rollout": lambda: aggregate.rollout(trace.attention, 2)[400],
-        "kind=value": lambda: aggregate.value_weighted(trace.attention[2], 1, 400)[0],
+        "kind=mean&heads=2.1,3.5": lambda: measures.mean([(trace.attention[2], 1), (trace.attention[3], 5)], 400)[0],
+        "kind=max": lambda: measures.maximum([(trace.attention[2], head) for head in range(8)], 400)[0],
+        "kind=rollout": lambda: measures.rollout(trace.attention, 2)[400],
+        "kind=value": lambda: measures.value_weighted(trace.attention[2], 1, 400)[0],
         "hide=0,3": lambda: hidden(pattern[400], [0, 3]),
         "words=true&hide=0": lambda: merged(hidden(pattern, [0]), groups, groups)[
             next(i for i, g in enumerate(groups) if 400 in g)

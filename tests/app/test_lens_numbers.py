@@ -18,7 +18,7 @@ from app.shell import routes
 from app.transport import messages
 from core.errors import Refused
 from core.model.rules import REASONS
-from core.read import aggregate, measures
+from core.read import measures
 from core.run.request import Request
 from core.service import HIDDEN, MapTransform, word_groups
 from core.service import maps as compute
@@ -62,10 +62,10 @@ def test_a_tile_of_each_kind_is_core_s(client: TestClient, trace: Trace, kind: s
     n = len(trace.source)
     members = [(trace.attention[1], 4), (trace.attention[5], 0)]
     expected = {
-        "mean": lambda: aggregate.mean(members),
-        "max": lambda: aggregate.maximum(members),
-        "rollout": lambda: aggregate.rollout(trace.attention, 2),
-        "value": lambda: aggregate.value_weighted(trace.attention[2], 3),
+        "mean": lambda: measures.mean(members),
+        "max": lambda: measures.maximum(members),
+        "rollout": lambda: measures.rollout(trace.attention, 2),
+        "value": lambda: measures.value_weighted(trace.attention[2], 3),
     }[kind]()
     answer = ask(client, "tile", kind=kind, members="1.4,5.0", q0=0, q1=n, k0=0, k1=n)
     header, values, codes = numbers(answer.content)
@@ -106,8 +106,8 @@ def test_a_column_is_core_s(client: TestClient, trace: Trace, kind: str):
     _, values, codes = numbers(ask(client, "column", kind=kind, key=4).content)
     expected = {
         "head": lambda: trace.attention[2].pattern(3)[0],
-        "mean": lambda: aggregate.mean([(trace.attention[2], head) for head in range(12)]),
-        "value": lambda: aggregate.value_weighted(trace.attention[2], 3),
+        "mean": lambda: measures.mean([(trace.attention[2], head) for head in range(12)]),
+        "value": lambda: measures.value_weighted(trace.attention[2], 3),
     }[kind]()
     assert values.shape == (len(trace.source), 1)
     assert values[:, 0] == pytest.approx(expected[:, 4].numpy(), abs=1e-6)
@@ -182,7 +182,7 @@ def test_rollout_of_a_long_run_is_refused_with_core_s_sentence():
     )
     run = core.trace(core.build(config, seed=1), ids=[i % 31 for i in range(2100)])
     with pytest.raises(core.Refused, match="2,100 tokens are too many"):
-        aggregate.rollout(run.attention, 0)
+        measures.rollout(run.attention, 0)
 
 
 def test_a_region_too_large_for_cells_keeps_the_largest_and_knows_the_sink():
@@ -193,7 +193,7 @@ def test_a_region_too_large_for_cells_keeps_the_largest_and_knows_the_sink():
     (shared, facts), of = serve(run), MapTransform(1, 0, "mean", hidden=(0,))
     tile = answered(shared.tile(facts.key, of, (0, 200), (0, 200), 20))
     header, values, codes = numbers(attention_picture.tile_message(of, tile))
-    kept = aggregate.mean([(run.attention[1], 0), (run.attention[1], 1)])
+    kept = measures.mean([(run.attention[1], 0), (run.attention[1], 1)])
     assert header["most"] == int(kept[[int((i + 0.5) * 200 / 64) for i in range(64)]].mean(0).argmax())
     kept[:, 0] = 0
     kept = torch.nan_to_num(kept / kept.sum(-1, keepdim=True))

@@ -33,7 +33,7 @@ from core.learn import watched_training
 from core.learn.watched_training import Spec
 from core.model.config import Position
 from core.plan import PRESETS, kv_cache
-from core.plan.saved import lesson_terms
+from core.plan.training import lesson_terms
 from core.run.request import Request
 from core.service import Facts, FrameFacts, TrainingUpdate
 from tests.app.served import ask

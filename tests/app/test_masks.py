@@ -25,9 +25,9 @@ from app.session import service
 from app.session import words as session_words
 from app.transport import messages
 from core.edits import DropCausalMask, EditMask, MaskAfterSoftmax, MaskFill, SetMask
-from core.learn import leakage
+from core.labs import masks
 from core.model.rules import REASONS
-from core.read import conditional_loss, measures
+from core.read import measures, next_token_loss
 from core.run.request import Request
 from core.service import Facts
 from tests.app.browsing import box_of, eventually
@@ -412,7 +412,7 @@ def test_no_word_before_a_changed_one_notices_it_unless_the_mask_is_taken_away(c
     for words_, chances in zip(found["texts"], found["chances"], strict=True):
         ran = core.trace(core.load("smollm2"), words_)
         free = core.trace(core.load("smollm2"), words_, interventions=[DropCausalMask()])
-        truth = [conditional_loss.given(run, [11]).probabilities.item() for run in (ran, free)]
+        truth = [next_token_loss.given(run, [11]).probabilities.item() for run in (ran, free)]
         assert chances == pytest.approx(truth, abs=2e-3)
     assert found["before"] == 11 and found["noticed"][0] == 0 and found["most"][0] < 1e-4
     assert found["noticed"][1] >= 8 and found["most"][1] > 0.5
@@ -661,7 +661,7 @@ def test_the_other_labs_say_what_core_works_out(room: Room):
     stage = room.root.locator(".stage")
     assert float(stage.get_attribute("data-next") or 0) > 0.999
     run = core.trace(core.load("storyteller"), KING)
-    leaky = leakage.leakage(run, leakage.relearnt(run.loaded))
+    leaky = masks.leakage(run, masks.relearnt(run.loaded))
     mean = leaky.relearnt.mean().item()
     assert float(stage.get_attribute("data-without") or 0) == pytest.approx(mean, abs=1e-4)
     everywhere(room.root, lambda: room.says(f"it copies: loss {leaky.losses.mean().item():.2f} → {mean:.2f}."))
@@ -893,7 +893,7 @@ def test_a_text_of_hundreds_of_tokens_is_shown_by_row(room: Room):
     eventually(room.page, lambda: agrees(200))
     chance = float(room.root.locator("aside").get_attribute("data-chance") or "nan")
     own = run.predictions(k=1).ids[0][0]
-    assert chance == pytest.approx(conditional_loss.probabilities(other, [own])[0].item(), abs=2e-3)
+    assert chance == pytest.approx(next_token_loss.probabilities(other, [own])[0].item(), abs=2e-3)
     assert room.axe() == []
     room.root.get_by_role("button", name="Table", exact=True).click()
     expect(room.root.locator(".tablebox tbody tr")).to_have_count(len(run.source))
@@ -904,7 +904,7 @@ def test_a_text_of_hundreds_of_tokens_is_shown_by_row(room: Room):
     pattern = narrow.attention[3].pattern(6)[0]
     eventually(room.page, lambda: agrees(200))
     loss = float(room.root.locator("aside").get_attribute("data-loss") or "nan")
-    assert loss == pytest.approx(conditional_loss.given(narrow).losses.mean().item(), abs=1e-3)
+    assert loss == pytest.approx(next_token_loss.given(narrow).losses.mean().item(), abs=1e-3)
 
 
 def labels_after(run: core.Trace, at: int, word: str) -> int:

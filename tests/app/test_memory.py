@@ -26,7 +26,7 @@ from app.sizes.setup import Setup, Sizes, shaped
 from core.errors import ConfigError, Refused, TooLarge
 from core.model.config import ModelConfig
 from core.plan import DEVICES, PRESETS, longest_fit, parameters, plan, prefill, trace_shapes
-from core.plan import measured as measure
+from core.plan import live_memory as measure
 from tests.app.browsing import box_of, once
 from tests.app.planning_screen import visiting
 from tests.app.script import box, headline, keyed, said, slider, visit

@@ -19,7 +19,7 @@ from app.session.examples import EXAMPLES, Example, first_text, fits, was_typed
 from app.session.models import MODELS
 from app.shell import request, words
 from core.checkpoints import curve
-from core.write.continuation import LONGEST_TARGET
+from core.write.generate import LONGEST_TARGET
 from tests.app.browsing import PATIENCE, Screen, eventually, go_to
 from tests.app.script import box, keyed, said, visit
 

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 import core
 from core.read import head_roles as heads
-from core.read import measures, sinks
+from core.read import measures
 from core.trace import Trace
 from tests.app import models
 from tests.app.browsing import box_of
@@ -65,7 +65,7 @@ def test_heads_like_this_one_are_those_whose_map_correlates_most(plain: Plain, q
     run = core.trace(models.load(query[7:].partition("&")[0]), TEXT)
     layer, head = (int(plain.data()[name]) for name in ("layer", "head"))
     seen = run.attention[layer].mask(head=head).clone()
-    rest = sinks.sink(run.attention)
+    rest = measures.sink(run.attention)
     if rest is not None and rest.is_sink:
         seen[:, rest.key] = False
     heads = [(at, i) for at, record in enumerate(run.attention) for i in range(record.n_heads)]

@@ -16,14 +16,13 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import core
-import core.read.word_order
+import core.labs.positions
 from app.kit import params as kit_params
 from app.rooms.positions import choices, export, message, routes, words
 from app.rooms.positions.component import ENTRY
 from app.session import models, service
 from app.transport import messages, modules
-from core.read.long_context import end_loss, rescaled, stretches
-from core.read.word_swap import follows
+from core.labs.positions import end_loss, follows, rescaled, stretches
 from core.service import Facts
 from tests.app.browsing import PATIENCE, Screen, box_of, eventually
 from tests.app.lab import Lab, away, everywhere, printed, sized
@@ -517,10 +516,10 @@ def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) 
     expect(room.page.locator(".st-key-sentences")).to_contain_text("every place from 0 to 15 once")
     room.says("Rows 20 and 26 have cosine 0.67; 20 and 23 are nearer and less alike, 0.47: it learnt waves of its own.")
     table = core.load("minilm").model.get_parameter("encoder.embed.position.weight").detach()
-    alike = core.read.word_order.cosine_to(table, 20)
+    alike = core.labs.positions.cosine_to(table, 20)
     everywhere(room.root, lambda: room.says(f"Rows 20 and 26 have cosine {alike[26].item():.2f}"))
     assert room.number("cosine") == pytest.approx(alike[26].item(), abs=1e-6)
-    assert room.number("closest") == pytest.approx(core.read.word_order.closest_rows(table)[2], abs=1e-6)
+    assert room.number("closest") == pytest.approx(core.labs.positions.closest_rows(table)[2], abs=1e-6)
     expect(room.root.locator(".end")).to_contain_text(
         "This text is 602 tokens long, and MiniLM-L6 has positions for 512."
     )

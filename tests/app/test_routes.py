@@ -34,7 +34,7 @@ from app.shell import routes
 from app.transport import build, compress, messages, modules
 from app.transport import routes as transport_routes
 from core.errors import Busy, Refused
-from core.read.sinks import Sink
+from core.read.measures import Sink
 from core.run.attention import AttentionRecord
 from core.run.request import Request
 from core.service import AnswerCache, HeadAdditions, LocalService

@@ -26,7 +26,7 @@ from app.sizes.pasted import config_of
 from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import PRESETS, TracedRun, Workload, parameters, trace_shapes
-from core.plan.saved import saved_layer
+from core.plan.training import saved_layer
 from core.service import TensorPlace
 from tests.app.browsing import Screen, box_of
 from tests.app.plain import AnotherPlain, Plain

@@ -22,7 +22,7 @@ from app.rooms.step.routes import ROUTES
 from app.rooms.step.small import small_message
 from app.rooms.step.steps import Fold, Step, guesses_words, ids_of, steps_of
 from app.transport import messages
-from core.read import worked_examples as small
+from core.labs import worked_examples as small
 from core.read.findings import Kind
 from core.read.layer_walk import guesses, terms, walk
 from core.service import Facts, LocalService

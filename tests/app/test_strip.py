@@ -14,7 +14,7 @@ import core
 from app.attention import picture
 from app.session.examples import MARY
 from app.shell import routes
-from core.read.strip import strip
+from core.read.key_steps import strip
 from core.run.request import Request
 from tests.app.browsing import box_of
 from tests.app.plain import Plain

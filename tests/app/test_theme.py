@@ -84,7 +84,7 @@ ELSEWHERE = {
     "app/classroom/square.py": ({"#000", "#fff"}, "a square for phones is black on white"),
     "core/read/report.html": ({"of the palette"}, "core knows no screen"),
     "core/read/paper_figures.py": ({"of the palette"}, "core knows no screen"),
-    "core/run/notebook_picture.py": ({"of the palette"}, "core knows no screen"),
+    "core/run/trace_record.py": ({"of the palette"}, "core knows no screen"),
 }
 HEX = re.compile(r"(?<![\w&/])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3,4})(?![\w-])")
 ROOT = Path(__file__).parents[2]

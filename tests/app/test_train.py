@@ -27,7 +27,7 @@ from app.rooms.train.recorded import words as recorded_words
 from app.shell import words as shell_words
 from app.transport import messages
 from core.checkpoints import load
-from core.learn import saved_runs, watched_training
+from core.learn import recorded_runs, watched_training
 from core.learn.tasks import problems
 from core.learn.watched_training import Frame, Point, Spec
 from core.service import FrameFacts, LookFacts, TrainingUpdate
@@ -689,7 +689,7 @@ WEIGHED = [spec for spec in KEPT if records.weighs(spec)]
 @pytest.mark.parametrize("spec", part(WEIGHED, share=4), ids=of_spec)
 def test_of_a_kept_run_the_last_frame_is_a_model(spec: Spec) -> None:
     """It says what the kept run says of its end, and looks at the task's example as that does."""
-    ended = saved_runs.read(saved_runs.ENDS, spec)
+    ended = recorded_runs.read(recorded_runs.ENDS, spec)
     assert ended is not None
     points, (frame,) = ended
     header, body = messages.unpack(records.read(spec))

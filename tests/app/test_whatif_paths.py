@@ -148,8 +148,8 @@ def test_what_cannot_be_asked_says_why(client: TestClient, monkeypatch: pytest.M
     # more runs than one question may have, and less memory than they need: both numbers
     heads = ",".join(f"{layer}.{head}" for layer in range(30) for head in range(9))
     assert re.search(r"would be [\d,]+ runs, and 1,000 are the most", refused("paths", **asked(heads=heads)))
-    monkeypatch.setattr("core.memory.SMALL", 0)
-    monkeypatch.setattr("core.memory.free_bytes", lambda _: 1 << 10)
+    monkeypatch.setattr("core.device.SMALL", 0)
+    monkeypatch.setattr("core.device.free_bytes", lambda _: 1 << 10)
     assert re.search(r"\d.*iB.*\d.*iB", refused("paths", **asked(heads="23.3,29.0")))
 
 

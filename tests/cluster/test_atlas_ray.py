@@ -13,8 +13,8 @@ import torch
 ray = pytest.importorskip("ray", reason="`make test-cluster` installs Ray")
 
 from core import load  # noqa: E402
-from core.sweep import atlas  # noqa: E402
-from core.sweep.atlas_ray import begin, on_ray  # noqa: E402
+from core.patching import atlas  # noqa: E402
+from core.patching.atlas_ray import begin, on_ray  # noqa: E402
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.filterwarnings("default")]
 TEXTS = [f"The king of {i} hills had {i + 1} golden birds, and every bird sang of the king." for i in range(11)] + [" "]

@@ -23,6 +23,8 @@ from cluster import answering, remote, wire
 from core.edits import Ablate
 from core.errors import Busy, Refused, TextError, Unknown
 from core.learn.watched_training import Point
+from core.patching.edited_runs import RowAnswers
+from core.patching.head_sweeps import HeadPlace, Sweep
 from core.run.request import Request
 from core.service import (
     AblateHeads,
@@ -42,8 +44,6 @@ from core.service import (
 from core.service.engine import Engine
 from core.service.queue import Askers, asked_by
 from core.service.sweep_rows import PatchRequest, PathRequest
-from core.sweep.ablations import RowAnswers
-from core.sweep.sweeps import HeadPlace, Sweep
 from core.write.generate import Sampling
 from tests.cluster.serving import Answers, answering_for, served
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import core
-from core import memory
+from core import device
 from core.errors import Outdated, TextError, TooLarge
 from core.model.text import from_ids, pad
-from core.sweep import ablations
+from core.patching import edited_runs
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, doubled, texts
@@ -28,7 +28,7 @@ IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 def test_a_batch_of_silenced_heads_is_what_each_alone_gives(
     config: dict[str, Any], batch_bytes: int, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(ablations, "BATCH_BYTES", batch_bytes)
+    monkeypatch.setattr(edited_runs, "BATCH_BYTES", batch_bytes)
     loaded = make_loaded(**config)
     sources, targets = texts(loaded.config.kind, "right", random.Random(5))
     stack = loaded.config.stacks[0][0]
@@ -82,8 +82,8 @@ def test_silencing_can_be_ended_and_refused(tiny: Tiny, monkeypatch: Any) -> Non
     with pytest.raises(KeyboardInterrupt):
         run.ablate_heads(watch=enough)
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "SMALL", 0)
-        patch.setattr(memory, "free_bytes", lambda device: 10)
+        patch.setattr(device, "SMALL", 0)
+        patch.setattr(device, "free_bytes", lambda device: 10)
         with pytest.raises(TooLarge, match="Silencing a head in a run of 8 tokens would need"):
             run.ablate_heads()
     with torch.no_grad():

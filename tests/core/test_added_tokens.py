@@ -13,8 +13,8 @@ import transformers as hf
 from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
 from core.checkpoints import load
-from core.checkpoints.added_tokens import ROLES, renumbered
-from core.checkpoints.vocabulary import read_tokenizer
+from core.checkpoints.tokenizer_files import ROLES, renumbered
+from core.checkpoints.tokenizers import read_tokenizer
 from core.errors import CheckpointError
 from core.model.text import tokenize
 

@@ -14,8 +14,7 @@ import torch
 import core
 from core.errors import Refused
 from core.model.transformer import MLP
-from core.read.additions import additions, by_head, loudest, start
-from core.read.layer_walk import normed, walk
+from core.read.layer_walk import additions, by_head, loudest, normed, start, walk
 from core.service import LocalService, WalkFacts, WalkNumber
 from tests.core.serving import assert_plain
 from tests.core.test_layer_walk import IDS, LAYERS, animal

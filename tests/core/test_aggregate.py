@@ -10,7 +10,7 @@ import torch
 
 import core
 from core.errors import TooLarge
-from core.read import aggregate, measures
+from core.read import measures
 
 Tiny = Callable[..., core.Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5]
@@ -20,34 +20,34 @@ def test_mean_and_max_over_heads_and_layers(tiny: Tiny) -> None:
     records = core.trace(tiny(), ids=IDS).attention
     members = [(records[0], 1), (records[0], 3), (records[1], 0)]
     stack = torch.stack([records[0].pattern()[1], records[0].pattern()[3], records[1].pattern()[0]])
-    assert torch.allclose(aggregate.mean(members), stack.mean(0), atol=1e-6)
-    assert torch.allclose(aggregate.maximum(members), stack.amax(0), atol=1e-6)
-    assert torch.allclose(aggregate.mean(members, slice(2, 5), [0, 1]), stack.mean(0)[2:5, :2], atol=1e-6)
+    assert torch.allclose(measures.mean(members), stack.mean(0), atol=1e-6)
+    assert torch.allclose(measures.maximum(members), stack.amax(0), atol=1e-6)
+    assert torch.allclose(measures.mean(members, slice(2, 5), [0, 1]), stack.mean(0)[2:5, :2], atol=1e-6)
     with pytest.raises(ValueError, match="at least one"):
-        aggregate.mean([])
+        measures.mean([])
 
 
 def test_heads_of_different_shapes_are_not_mixed(tiny: Tiny) -> None:
     run = core.trace(tiny(n_encoder_layers=1, n_decoder_layers=1), ids=IDS, target_ids=[1, 2, 3])
     with pytest.raises(ValueError, match="different shapes"):
-        aggregate.maximum([(run.attention[0], 0), (run.attention[1], 0)])
+        measures.maximum([(run.attention[0], 0), (run.attention[1], 0)])
     with pytest.raises(ValueError, match="one stack"):
-        aggregate.rollout(run.attention, 0)
+        measures.rollout(run.attention, 0)
 
 
 def test_rollout_by_hand(tiny: Tiny) -> None:
     records = core.trace(tiny(n_decoder_layers=3), ids=IDS).attention
     eye = torch.eye(len(IDS))
     first, second = (0.5 * record.pattern().mean(0) + 0.5 * eye for record in records[:2])
-    found = aggregate.rollout(records, 1)
+    found = measures.rollout(records, 1)
     assert torch.allclose(found, second @ first, atol=1e-6)
     assert torch.allclose(found.sum(-1), torch.ones(len(IDS)), atol=1e-6)
 
 
 def test_rollout_of_a_long_text_is_refused_with_both_numbers(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aggregate, "ROLLOUT_LENGTH", 8)
+    monkeypatch.setattr(measures, "ROLLOUT_LENGTH", 8)
     with pytest.raises(TooLarge, match="9 tokens are too many, 8 are the most"):
-        aggregate.rollout(core.trace(tiny(), ids=IDS).attention, 1)
+        measures.rollout(core.trace(tiny(), ids=IDS).attention, 1)
 
 
 def test_value_weighted_is_the_norm_of_what_is_written(tiny: Tiny) -> None:
@@ -56,8 +56,8 @@ def test_value_weighted_is_the_norm_of_what_is_written(tiny: Tiny) -> None:
     w = record.o_weight[:, 18:24]  # head 3
     vectors = record.pattern()[3][..., None] * record.v[1]  # [query, key, d_head], by the second of two kv heads
     by_hand = (vectors @ w.T).norm(dim=-1)
-    assert torch.allclose(aggregate.value_weighted(record, 3), by_hand, atol=1e-5)
-    assert torch.allclose(aggregate.value_weighted(record, 3, 4, [1, 2]), by_hand[4:5, 1:3], atol=1e-5)
+    assert torch.allclose(measures.value_weighted(record, 3), by_hand, atol=1e-5)
+    assert torch.allclose(measures.value_weighted(record, 3, 4, [1, 2]), by_hand[4:5, 1:3], atol=1e-5)
 
 
 def test_measures_on_maps_that_everybody_knows() -> None:

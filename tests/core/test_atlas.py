@@ -14,9 +14,9 @@ import core
 from core.__main__ import main
 from core.checkpoints import Loaded
 from core.errors import Refused
+from core.patching import atlas
 from core.read import measures
 from core.read.head_roles import is_punctuation
-from core.sweep import atlas
 
 TEXTS = [
     "The cat sat on the mat, and the cat sat on the dog.",

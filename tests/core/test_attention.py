@@ -11,9 +11,9 @@ import torch
 
 import core
 from core.model import rules
-from core.model.mask_edits import Region, painted
+from core.model.custom_mask import Region, painted
 from core.model.rules import MaskRule, ScoreRule
-from core.plan.live_bytes import LiveBytes
+from core.plan.tracing import LiveBytes
 from core.run.attention import AttentionRecord
 from core.run.recorder import Held
 from tests.core.conftest import fused_error

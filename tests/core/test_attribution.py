@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import core
-from core import memory
+from core import device
 from core.errors import Outdated, TextError, TooLarge
 from tests.core.conftest import make_loaded
 from tests.core.test_invariants import SAMPLE, name
@@ -189,7 +189,7 @@ def test_a_value_that_is_not_there_or_would_not_fit_says_so(tiny: Tiny, monkeypa
         run.activation("decoder.blocks.0.attn.hook_rule")
     with pytest.raises(IndexError, match="position 8 of 8"):
         run.activation("decoder.blocks.0.hook_resid_pre", [8])
-    monkeypatch.setattr(memory, "SMALL", 0)
-    monkeypatch.setattr(memory, "free_bytes", lambda device: 0)
+    monkeypatch.setattr(device, "SMALL", 0)
+    monkeypatch.setattr(device, "free_bytes", lambda device: 0)
     with pytest.raises(TooLarge, match="would need"):
         run.activation("decoder.blocks.0.attn.hook_result")

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import core as hl
-from core import bars
+from core import progress
 from core.model.hooks import ReadHook, hooked
 
 
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 
 def see(monkeypatch: pytest.MonkeyPatch, errors: io.StringIO, **modules: object) -> None:
     """Errors go there, for bars alone: pytest has its own for each part of a test."""
-    monkeypatch.setattr(bars, "sys", types.SimpleNamespace(stderr=errors, modules={**sys.modules, **modules}))
+    monkeypatch.setattr(progress, "sys", types.SimpleNamespace(stderr=errors, modules={**sys.modules, **modules}))
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """Errors go to a terminal, and a bar is there at once."""
     found = Terminal()
     see(monkeypatch, found)
-    monkeypatch.setattr(bars, "DELAY", 0)
-    monkeypatch.setattr(bars, "REST", 0)
+    monkeypatch.setattr(progress, "DELAY", 0)
+    monkeypatch.setattr(progress, "REST", 0)
     monkeypatch.delenv("TQDM_DISABLE", raising=False)
     return found
 
@@ -90,9 +90,9 @@ def test_a_pipe_a_switch_and_a_server_have_none(terminal: Terminal, monkeypatch:
 def test_a_notebook_is_watched_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = types.SimpleNamespace(kernel=object())
     see(monkeypatch, io.StringIO(), IPython=types.SimpleNamespace(get_ipython=lambda: shell))
-    assert bars.is_watched()
+    assert progress.is_watched()
     del shell.kernel  # IPython in a pipe
-    assert not bars.is_watched()
+    assert not progress.is_watched()
 
 
 def test_ctrl_c_in_a_run_leaves_the_model_as_it_was(terminal: Terminal) -> None:

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 import core
-from core import memory
+from core import device
 from core.errors import InterventionError, RunCancelled, TextError, TooLarge
 from core.model.hooks import ReadHook, hooked
 from core.model.text import from_ids
-from core.run.batched_trace import trace_together
+from core.run.trace import trace_together
 from core.run.trace_record import TraceRecord
 from core.service import RunHandle, jobs
 from core.service import engine as engine_module
@@ -63,7 +63,7 @@ def test_each_run_is_that_of_its_text_alone(
     config: dict[str, Any], hold: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not hold:
-        monkeypatch.setattr("core.run.batched_trace.HELD_BYTES", 0)
+        monkeypatch.setattr("core.run.trace.HELD_BYTES", 0)
         monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)
     loaded = make_loaded(**config)
     found = trace_together(loaded, [from_ids(None, ids) for ids in IDS])
@@ -108,7 +108,7 @@ def test_what_cannot_run_together_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert seen == [4], "one pass"
     with pytest.raises(TextError, match="positions for 37"):
         trace_together(loaded, [texts[0], from_ids(None, [1] * 38)])
-    monkeypatch.setattr(memory, "free_bytes", lambda _: 1000)
+    monkeypatch.setattr(device, "free_bytes", lambda _: 1000)
     with pytest.raises(TooLarge, match="4 texts at once would need"):
         trace_together(loaded, texts)
 

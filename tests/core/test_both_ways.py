@@ -16,12 +16,12 @@ from core import DropCausalMask, GenerationError, InterventionError, Loaded, Mod
 from core.errors import CheckpointError, TextError
 from core.model.rules import REASONS
 from core.plan import Plan, plan
-from core.read.conditional_loss import given
+from core.read.next_token_loss import given
 from core.run.chunks import can_chunk
 from core.service.facts import facts_of
 from core.write.beams import beam_search
 from core.write.generate import generate
-from core.write.writing import beginning, opening
+from core.write.writer import beginning, opening
 from tests.core.conftest import make_loaded
 from tests.core.published import GEMMA3, PUBLISHED, Published, Reference, made, reads_both_ways
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import core
-from core.model.given import hiding_numbers
+from core.model.custom_mask import hiding_numbers
 from core.model.rules import GivenBias, MaskRule
 from tests.thorough import THOROUGH
 

@@ -13,14 +13,13 @@ import core
 from benchmarks.card import parity
 from benchmarks.card.clock import peak_bytes
 from benchmarks.card.tiles import record_of
-from core.device import dtype_name
-from core.memory import MiB, guarded
+from core.device import MiB, dtype_name, guarded
 from core.model import rules
 from core.model.rules import MaskRule, ScoreRule, attend, attend_per_group
+from core.patching import atlas
 from core.plan import chunked_run_bytes, run_bytes
 from core.run.chunks import Chunks
 from core.run.recorder import HELD_BYTES
-from core.sweep import atlas
 from tests.thorough import THOROUGH
 
 SHAPE: dict[str, Any] = {

@@ -12,8 +12,8 @@ import torch
 import transformers
 
 import core
-from core.checkpoints.added_tokens import ROLES
-from core.checkpoints.chat_template import CLASS_TOKENS, read_chat_template
+from core.checkpoints.metadata import CLASS_TOKENS, read_chat_template
+from core.checkpoints.tokenizer_files import ROLES
 from core.model.chat import OPENS, ChatTemplate, ChatText, chat_text
 from core.model.templates import LONGEST_TEMPLATE, WORK, render
 from core.run.request import Request

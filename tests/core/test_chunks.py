@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import core
-from core import Ablate, EditMask, SetMask, memory
+from core import Ablate, EditMask, SetMask, device
 from core.edits import KINDS
 from core.errors import TooLarge
 from core.model.config import ModelConfig, RotaryScaling
@@ -200,7 +200,7 @@ def test_what_sees_ahead_goes_whole_or_not_at_all(edit: Any, monkeypatch: pytest
     assert run.chunks == 1
     if not isinstance(edit, EditMask):  # of cells, it depends on which
         assert not torch.equal(before.last_residual(early), after.last_residual(early))
-    monkeypatch.setattr(memory, "free_bytes", lambda device: run.predicted_bytes - 1)
+    monkeypatch.setattr(device, "free_bytes", lambda device: run.predicted_bytes - 1)
     with pytest.raises(TooLarge, match=f"would need .* MiB, and .* are free. {type(edit).__name__} lets a token know"):
         core.trace(loaded, ids=IDS, interventions=[edit])
 
@@ -321,7 +321,7 @@ def test_who_must_go_in_one_go(monkeypatch: Any) -> None:
 def test_what_fits_in_no_chunks_is_refused_with_the_numbers_of_one_go(monkeypatch: Any) -> None:
     loaded = core.build(BASE)
     needed = core.trace(loaded, ids=IDS).predicted_bytes
-    monkeypatch.setattr(memory, "free_bytes", lambda device: 3 << 10)
+    monkeypatch.setattr(device, "free_bytes", lambda device: 3 << 10)
     with pytest.raises(TooLarge, match=rf"would need {needed / (1 << 20):,.0f} MiB, and 0 MiB are free"):
         core.trace(loaded, ids=IDS)
 
@@ -330,7 +330,7 @@ def test_a_second_pass_without_room_is_refused(monkeypatch: Any, cut: Any) -> No
     loaded = core.build(BASE)
     cut(8)
     run = core.trace(loaded, ids=IDS)
-    monkeypatch.setattr(memory, "SMALL", 0)
-    monkeypatch.setattr(memory, "free_bytes", lambda device: 1000)
+    monkeypatch.setattr(device, "SMALL", 0)
+    monkeypatch.setattr(device, "free_bytes", lambda device: 1000)
     with pytest.raises(TooLarge, match="Another pass over this text would need"):
         run.forward.again("decoder.hook_final")

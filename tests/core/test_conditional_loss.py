@@ -10,8 +10,8 @@ import torch.nn.functional as F
 
 import core
 from core.errors import TextError
-from core.read import conditional_loss as given_words
-from core.read.conditional_loss import given, probabilities
+from core.read import next_token_loss as given_words
+from core.read.next_token_loss import given, probabilities
 
 Tiny = Callable[..., core.Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]

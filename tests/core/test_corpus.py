@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from core import Refused
 from core.__main__ import main
-from core.sweep.corpus import texts_of
+from core.patching.atlas import texts_of
 
 ROWS = [
     {"id": "1", "text": "Ein Satz, mit Komma", "label": "a"},

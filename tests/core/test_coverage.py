@@ -14,8 +14,7 @@ from core.checkpoints import load
 from core.model.cache import Cache
 from core.model.hooks import hook_points, hooked
 from core.plan import parameters, plan
-from core.plan.live_bytes import LiveBytes
-from core.plan.tracing import Flops
+from core.plan.tracing import Flops, LiveBytes
 from tests.core.published import COVERED, reference
 from tests.thorough import part
 

@@ -11,7 +11,7 @@ from huggingface_hub.errors import RemoteEntryNotFoundError, RepositoryNotFoundE
 
 import core
 from core import __main__ as command_line
-from core.checkpoints import described, fetching
+from core.checkpoints import from_config, hub
 from core.errors import CheckpointError, ConfigError
 from core.plan import PRESETS, kv_cache, memory_plan
 
@@ -43,7 +43,7 @@ def test_llama_3_70b_from_its_config(folder: Path) -> None:
         assert found.parameters.total == PUBLISHED_70B
         assert f"{found.memory.weights / 1e9:.1f}" == "141.1"
     assert core.read_config(folder) == core.read_config(LLAMA_3_70B)
-    assert described.describe(folder).dtype == "bfloat16"
+    assert from_config.describe(folder).dtype == "bfloat16"
 
 
 def test_the_cache_of_gemma_3_1b() -> None:
@@ -67,7 +67,7 @@ def test_quantized_weights_can_be_planned_though_not_loaded(
     folder: Path, said: dict[str, Any], wanted: str | None
 ) -> None:
     (folder / "config.json").write_text(json.dumps(LLAMA_3_70B | {"quantization_config": said}))
-    known = described.describe(folder)
+    known = from_config.describe(folder)
     assert known.weight_dtype == wanted and known.config == core.read_config(LLAMA_3_70B)
     with pytest.raises(CheckpointError, match="quantized"):
         core.load(folder)
@@ -82,7 +82,7 @@ def test_of_a_repository_config_json_is_all_that_is_fetched(
         asked.append((repository, name, revision))
         return str(folder / "config.json")
 
-    monkeypatch.setattr(fetching, "hf_hub_download", download)
+    monkeypatch.setattr(hub, "hf_hub_download", download)
     assert core.plan("some-owner/Llama-70B", source_len=8).parameters.total == PUBLISHED_70B
     assert command_line.main(["plan", "some-owner/Llama-70B", "--revision", "v1"]) == 0
     assert asked == [("some-owner/Llama-70B", "config.json", None), ("some-owner/Llama-70B", "config.json", "v1")]
@@ -110,7 +110,7 @@ def test_what_the_hub_refuses_is_a_sentence(error: Any, sentence: str, monkeypat
     def download(*_: Any, **__: Any) -> str:
         raise error(Response(404, request=Request("GET", "http://hub/config.json")))
 
-    monkeypatch.setattr(fetching, "hf_hub_download", download)
+    monkeypatch.setattr(hub, "hf_hub_download", download)
     with pytest.raises(CheckpointError, match=sentence):
         core.read_config("some-owner/nothing")
 
@@ -197,7 +197,7 @@ PHI_3_LONG = {
     ],
 )
 def test_a_model_that_cannot_run_is_planned_where_its_sizes_are_known(values: dict[str, Any], parameters: int) -> None:
-    found = described.described(values)
+    found = from_config.described(values)
     assert core.plan(found.config, source_len=4096).parameters.total == parameters
     if "rope_theta" in values:
         assert found.config.rotary_base == 5000
@@ -205,4 +205,4 @@ def test_a_model_that_cannot_run_is_planned_where_its_sizes_are_known(values: di
 
 def test_what_changes_the_sizes_is_still_refused() -> None:
     with pytest.raises(CheckpointError, match="attention_bias"):
-        described.described(DEEPSEEK_V3 | {"attention_bias": True})
+        from_config.described(DEEPSEEK_V3 | {"attention_bias": True})

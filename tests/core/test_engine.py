@@ -18,13 +18,12 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
-from core import memory
+from core import device
 from core.errors import Busy, CheckpointError, GenerationError, RunCancelled, TextError, TooLarge, Unknown
 from core.run import chunks
 from core.run.request import RunEnded
 from core.service import jobs
-from core.write.continuation import CONTINUATION, with_continuation
-from core.write.generate import candidates, pick
+from core.write.generate import CONTINUATION, candidates, pick, with_continuation
 from tests.core.conftest import make_loaded
 from tests.thorough import how_many
 
@@ -182,11 +181,11 @@ def test_a_run_that_does_not_fit_beside_old_ones_takes_their_place(monkeypatch: 
     shared = engine()
     shared.run(core.Request("one", ("the cat",)))
 
-    monkeypatch.setattr(memory, "free_bytes", lambda _: 0 if shared._traces else 1 << 40)
+    monkeypatch.setattr(device, "free_bytes", lambda _: 0 if shared._traces else 1 << 40)
     assert shared.run(core.Request("one", ("on a mat",))).source.text == "on a mat"
-    monkeypatch.setattr(memory, "free_bytes", lambda _: 1 << 40)
+    monkeypatch.setattr(device, "free_bytes", lambda _: 1 << 40)
     assert shared.status()["traces"] == 1
-    monkeypatch.setattr(memory, "free_bytes", lambda _: 0)
+    monkeypatch.setattr(device, "free_bytes", lambda _: 0)
     with pytest.raises(TooLarge, match="0 MiB are free"):
         shared.run(core.Request("one", ("and then it ran",)))
 
@@ -399,7 +398,7 @@ def test_looking_for_idle_traces_goes_on_after_a_mistake(
 
 
 def test_what_does_not_fit_is_refused_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "free_bytes", lambda device: 3 << 20)
+    monkeypatch.setattr(device, "free_bytes", lambda device: 3 << 20)
     loaded = make_loaded(position="rotary")
     ran: list[int] = []
     with core.hooked(loaded.model, {"decoder.hook_final": lambda x: ran.append(1)}), pytest.raises(TooLarge) as caught:

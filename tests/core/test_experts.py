@@ -12,9 +12,9 @@ import torch
 
 import core
 from benchmarks.coverage import ROWS, VOCAB, made
-from core import Loaded, TextError, memory
+from core import Loaded, TextError, device
 from core.errors import TooLarge
-from core.read.experts import routing
+from core.read.layer_walk import routing
 
 ROUTED = {
     row.name: row
@@ -120,8 +120,8 @@ def test_a_model_without_experts_says_so(tiny: Callable[..., Loaded]) -> None:
 
 def test_memory_is_refused_with_both_numbers(tiny: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch) -> None:
     run = core.trace(tiny(**MIXED), ids=IDS)
-    monkeypatch.setattr(memory, "SMALL", 0)
-    monkeypatch.setattr(memory, "free_bytes", lambda _: 10)
+    monkeypatch.setattr(device, "SMALL", 0)
+    monkeypatch.setattr(device, "free_bytes", lambda _: 10)
     with pytest.raises(TooLarge, match=r"^The experts of 9 tokens in 2 layers would need \d+ MiB, and 0 MiB are free"):
         routing(run)
 

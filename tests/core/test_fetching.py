@@ -17,7 +17,8 @@ import torch
 from huggingface_hub import constants
 
 from core import checkpoints
-from core.checkpoints import fetching, find, load
+from core.checkpoints import find, load
+from core.checkpoints import hub as fetching
 from core.errors import CheckpointError
 from tests.core.published import reference
 from tests.core.test_adapter import LLAMA, adapter, same

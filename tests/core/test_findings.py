@@ -13,9 +13,9 @@ import pytest
 import torch
 
 import core
-from core.read import head_roles, measures, sinks
-from core.read.common_words import are_common, are_long, common_words
-from core.read.directions import has_looks
+from core.read import head_roles, measures
+from core.read.attribution import has_looks
+from core.read.head_roles import are_common, are_long, common_words
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
@@ -115,7 +115,7 @@ def test_a_head_moves_the_likeliest_words() -> None:
 
 @needs_smollm2
 def test_where_heads_rest_without_the_row_that_sees_nothing_else() -> None:
-    found = sinks.sink(run(IOI).attention)
+    found = measures.sink(run(IOI).attention)
     assert found is not None and (found.key, found.rows) == (0, 13)
     assert (found.shares.mean(), int((found.shares > 0.5).sum())) == (pytest.approx(0.548, abs=5e-4), 166)
     pattern = run(IOI).attention[3].pattern()

@@ -17,8 +17,8 @@ import transformers as hf
 from torch import Tensor
 
 import core
-from core.model.spelled import spelled_tokens
-from core.read import head_roles, measures, report, sinks
+from core.model.text import spelled_tokens
+from core.read import head_roles, measures, report
 
 WORDS = ["[CLS]", "the", "cat", "sat", "##s", "[SEP]"]
 N = len(WORDS)
@@ -127,7 +127,7 @@ def test_layers_may_have_different_numbers_of_heads() -> None:
     assert core.link(run, 1, 2).weights[2, 3].isnan()
     assert all(finding.head < run.attention[finding.layer].n_heads for finding in core.findings(run))
     assert [len(roles) for roles in head_roles.roles_of(run)] == [4, 2, 3]
-    resting = sinks.sink(run.attention)
+    resting = measures.sink(run.attention)
     assert resting is not None and np.isnan(resting.shares[1, 2:]).all() and np.isfinite(resting.between).all()
 
 
@@ -481,7 +481,7 @@ def test_the_same_measures_as_a_run_of_the_model(kind: str) -> None:
         assert torch.equal(mine.mask(), theirs.mask()), "the causal mask is read from the weights"
     ours, own = core.strongest_looks(run, k=3), core.strongest_looks(wrapped, k=3)
     torch.testing.assert_close(ours.weights, own.weights, rtol=1e-4, atol=1e-5)
-    shares, other = sinks.sink(run.attention[:2]), sinks.sink(wrapped.attention[:2])
+    shares, other = measures.sink(run.attention[:2]), measures.sink(wrapped.attention[:2])
     assert shares is not None and other is not None and shares.rows == other.rows
     np.testing.assert_allclose(shares.shares, other.shares, atol=1e-5)
     moved = max(head.moved for head in core.compare(run, wrapped).heads)

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 import core
 from core import GenerationError, Loaded, RotaryScaling, TextError, TooLarge
 from core.model.cache import Cache, DynamicKV
-from core.model.next_tokens import ANYTHING
+from core.model.outputs import ANYTHING
 from core.model.rules import DistanceBias, MaskRule
 from core.plan import kv_cache
 from core.write.beams import beam_search, beam_steps

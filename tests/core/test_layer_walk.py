@@ -12,9 +12,7 @@ import torch.nn.functional as F
 
 import core
 from core.errors import TextError
-from core.read.additions import loudest
-from core.read.experts import routing
-from core.read.layer_walk import guesses, normed, terms, walk
+from core.read.layer_walk import guesses, loudest, normed, routing, terms, walk
 
 Tiny = Callable[..., core.Loaded]
 ANIMAL = "The animal didn't cross the street because it was too tired."

@@ -9,8 +9,8 @@ import torch
 
 import core
 from core.errors import CheckpointError, Refused
-from core.learn import leakage as leak
-from core.read.conditional_loss import given
+from core.labs import masks as leak
+from core.read.next_token_loss import given
 
 KING = "The old king loved the golden bird, and the old"
 

@@ -12,10 +12,20 @@ import torch
 import core
 from core.checkpoints import Loaded
 from core.errors import Refused
+from core.labs.positions import (
+    RULES,
+    Rule,
+    chances_by_gap,
+    end_loss,
+    gap_after,
+    rescaled,
+    score_by_distance,
+    scores_of_pairs,
+    stretches,
+    under,
+)
 from core.model.transformer import Transformer
-from core.plan.concatenated import concatenated
-from core.read.long_context import RULES, Rule, chances_by_gap, end_loss, gap_after, rescaled, stretches, under
-from core.read.word_order import score_by_distance, scores_of_pairs
+from core.plan.parameters import concatenated
 from tests.core.conftest import make_loaded
 
 IDS = [7, 11, 3, 8, 8, 20, 5, 9, 14, 2, 6, 1]

@@ -11,10 +11,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import core
-from core import memory
+from core import device
 from core.errors import InterventionError, Outdated, TextError, TooLarge
 from core.model.text import from_ids, pad
-from core.read.looks import SAME
+from core.read.edge_attribution import SAME
 from tests.core.conftest import make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, doubled, texts, tilted
@@ -158,8 +158,8 @@ def test_what_has_no_looks_says_so(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) 
         core.link(run, 3, 8)
     with pytest.raises(IndexError, match="query -1 of 8"):
         core.link(run, -1, 0)
-    monkeypatch.setattr(memory, "SMALL", 0)
-    monkeypatch.setattr(memory, "free_bytes", lambda device: 0)
+    monkeypatch.setattr(device, "SMALL", 0)
+    monkeypatch.setattr(device, "free_bytes", lambda device: 0)
     with pytest.raises(TooLarge, match="one layer"):
         core.looks_in(run, 0)
 

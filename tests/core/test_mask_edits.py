@@ -11,8 +11,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import core
-from core.model import mask_edits
-from core.model.mask_edits import ALLOWED, HIDDEN, Region, painted
+from core.model import custom_mask
+from core.model.custom_mask import ALLOWED, HIDDEN, Region, painted
 from core.model.rules import REASONS, MaskRule
 
 N, HEADS = 23, 4
@@ -153,4 +153,4 @@ def test_large_regions_take_next_to_nothing() -> None:
     assert sum(layer.nbytes for layer in whole) <= 16
     codes = whole[0].codes(torch.tensor([0, 50_000]), torch.tensor([999, 1000, 89_999, 90_000]))
     assert codes[0].tolist() == [[0, HIDDEN, HIDDEN, 0], [ALLOWED] * 4]
-    assert mask_edits.TABLE_BYTES == 1 << 24
+    assert custom_mask.TABLE_BYTES == 1 << 24

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from core.learn.head_measures import head_measures, unseen
-from core.learn.moments import LEAST, Lead, leads, moments, reached
-from core.learn.saved_runs import ENDS, read
-from core.learn.tasks import TASKS
+from core.learn.recorded_runs import ENDS, LEAST, Lead, leads, moments, reached, read
+from core.learn.tasks import TASKS, head_measures, unseen
 from core.learn.watched_training import TWINS, Frame, Spec, hooks_during, loaded, run
 
 

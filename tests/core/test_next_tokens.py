@@ -20,15 +20,15 @@ from torch import Tensor
 import core
 from core import GenerationError, Loaded
 from core.checkpoints.family import Theirs
-from core.checkpoints.generation import NOT_APPLIED, generation_values, next_token_rule
+from core.checkpoints.metadata import NOT_APPLIED, generation_values, next_token_rule
 from core.errors import CheckpointError
-from core.model.next_tokens import NextTokenRule
+from core.model.outputs import NextTokenRule
 from core.read.comparison import answer_change
-from core.read.conditional_loss import given, probabilities
+from core.read.next_token_loss import given, probabilities
 from core.run.prompt import Prompt
 from core.write.beams import beam_search
 from core.write.generate import Sampling, generate, stream
-from core.write.writing import TEMPERATURES, Writer, lens
+from core.write.writer import TEMPERATURES, Writer, lens
 from tests.core.conftest import make_loaded
 from tests.core.published import VOCAB, reference
 

@@ -1,4 +1,4 @@
-"""What the service says of positions: the numbers of core.read.word_order and core.measures, as plain data, of real models."""
+"""What the service says of positions: the numbers of core.labs.positions and core.measures, as plain data, of real models."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import torch
 
 import core
 from core.errors import InterventionError, Refused
+from core.labs.positions import equivariance, moved_on, score_by_distance, shuffled_words, unturned
 from core.model.positions import alibi_slopes, relative_bucket
 from core.model.text import Tokens
 from core.read import measures
-from core.read.word_order import equivariance, moved_on, score_by_distance, shuffled_words, unturned
 from core.service import LocalService
 from core.service.facts import facts_of
 from core.service.positions import REACH, order_change, positions_of, rotary_pairs_of, rows_of, scores_of

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 import core
 from core import CheckpointError, Loaded, ModelConfig, RotaryScaling
 from core.checkpoints import load, save_model
-from core.checkpoints.own import HEADLIGHT, MODULES, TokenIds
+from core.checkpoints.native_format import HEADLIGHT, MODULES, TokenIds
 from tests.core.test_invariants import SAMPLE, name
 from tests.thorough import part
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import core
-from core.read.padding import inertness
+from core.labs.masks import inertness
 
 LONG, SHORT = "The cat sat on the mat because it was tired.", "The dog ran."
 

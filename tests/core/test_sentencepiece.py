@@ -19,9 +19,8 @@ import sentencepiece as spm
 import transformers as hf
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
-from core.checkpoints.sentencepiece_file import CONTROL, UNUSED, read_sentencepiece, tokenizer_of
-from core.checkpoints.sentencepiece_folder import LLAMA3, LLAMA3_MARKS, marian_notices
-from core.checkpoints.vocabulary import read_tokenizer
+from core.checkpoints.tokenizer_files import CONTROL, UNUSED, read_sentencepiece, tokenizer_of
+from core.checkpoints.tokenizers import LLAMA3, LLAMA3_MARKS, marian_notices, read_tokenizer
 from core.errors import CheckpointError
 from core.model.text import tokenize
 

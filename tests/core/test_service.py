@@ -17,8 +17,8 @@ import torch
 import core
 from core.errors import Busy, Refused, RunCancelled, TextError, TooLarge, Unknown
 from core.model.rules import REASONS
-from core.read import aggregate, measures
 from core.read import head_roles as heads_of_a_run
+from core.read import measures
 from core.read.findings import Finding
 from core.service import HIDDEN, MapTransform, Service, TensorPlace, WalkNumber, word_groups
 from core.service import maps as compute
@@ -238,10 +238,10 @@ def test_maps_of_several_heads_are_core_s(kind: str) -> None:
     run = run_of(shared, request)
     members = ((0, 1), (1, 2))
     expected = {
-        "mean": lambda: aggregate.mean([(run.attention[i], head) for i, head in members]),
-        "max": lambda: aggregate.maximum([(run.attention[i], head) for i, head in members]),
-        "rollout": lambda: aggregate.rollout(run.attention, 1),
-        "value": lambda: aggregate.value_weighted(run.attention[1], 3),
+        "mean": lambda: measures.mean([(run.attention[i], head) for i, head in members]),
+        "max": lambda: measures.maximum([(run.attention[i], head) for i, head in members]),
+        "rollout": lambda: measures.rollout(run.attention, 1),
+        "value": lambda: measures.value_weighted(run.attention[1], 3),
     }[kind]()
     of = MapTransform(1, 3, kind, members, hidden=(0, 4))  # type: ignore[arg-type]
     expected = expected.clone()
@@ -326,8 +326,8 @@ def test_what_is_too_large_is_refused_with_both_numbers(monkeypatch: pytest.Monk
     shared = service()
     request = core.Request("long", (" ".join(WORDS * 31),))
     run_of(shared, request)
-    monkeypatch.setattr("core.memory.SMALL", 1 << 16)
-    monkeypatch.setattr("core.memory.free_bytes", lambda device: 1 << 20)
+    monkeypatch.setattr("core.device.SMALL", 1 << 16)
+    monkeypatch.setattr("core.device.free_bytes", lambda device: 1 << 20)
     for call in (shared.heads(request.key), shared.cells(request.key, MapTransform(0, 0), (0, 496), (0, 496))):
         with pytest.raises(TooLarge, match=r"would need \d+ MiB, and 1 MiB are free"):
             ask(call)

@@ -11,9 +11,9 @@ import torch
 
 import core
 from core.errors import Refused
+from core.patching.counterfactual import Component
 from core.service import LocalService, PartRows, SyncCalls
 from core.service.sweep_rows import MOST_WORDS, PatchRequest, begin_parts
-from core.sweep.part import Component
 
 Tiny = Callable[..., core.Loaded]
 IDS, OTHER = [3, 1, 4, 1, 5, 2], [3, 1, 6, 1, 5, 2]

@@ -11,9 +11,9 @@ import pytest
 
 import core
 from core.errors import Refused
+from core.patching import path_patching as module
 from core.read.attribution import head_pushes
 from core.service import Component, PatchRequest, PathEdges, PathRequest
-from core.sweep import paths as module
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
@@ -85,8 +85,8 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
             edges(served, asked, paths)
     with pytest.raises(Refused, match="no silence"):
         served.calls.result(served.service.part_tests(served.keys["a"], PatchRequest(other), Component("resid", 0, 3)))
-    monkeypatch.setattr("core.memory.SMALL", 0)
-    monkeypatch.setattr("core.memory.free_bytes", lambda _: 1)
+    monkeypatch.setattr("core.device.SMALL", 0)
+    monkeypatch.setattr("core.device.free_bytes", lambda _: 1)
     with pytest.raises(core.TooLarge, match=r"needs .*iB.*free|iB .* free"):
         edges(served, PatchRequest(other, position=4), PathRequest(HEADS))
 

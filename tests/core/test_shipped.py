@@ -13,8 +13,8 @@ import torch
 from core import generate
 from core.checkpoints import CATALOG, ModelSpec, at_point, curve, find, load, locate
 from core.checkpoints.catalog import INDEX, MODELS, POINTS, SHIPPED, shipped
-from core.checkpoints.described import describe
 from core.checkpoints.files import header
+from core.checkpoints.from_config import describe
 from core.errors import CheckpointError
 from core.learn.tasks import TASKS, is_held_out, problems
 from scripts import catalog as script

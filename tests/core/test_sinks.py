@@ -10,7 +10,7 @@ import torch
 
 import core
 from core.errors import Refused
-from core.read.sinks import Sink, sink
+from core.read.measures import Sink, sink
 from core.service.maps import spread
 from tests.core.serving import ask, run_of, service
 

@@ -13,12 +13,12 @@ import torch
 
 import core
 from core.errors import Refused, TextError
-from core.learn.residual_paths import ResidualPath, mean_cosine, residual_path
+from core.labs.worked_examples import ResidualPath, mean_cosine, residual_path
 from core.learn.watched_training import no_residual
 from core.model.hooks import hooked
 from core.model.transformer import Block
-from core.read.ending import ending
-from core.read.strip import strip
+from core.read.key_steps import strip
+from core.read.next_token_loss import ending
 from core.service import LocalService
 from tests.core.serving import assert_plain
 from tests.core.test_layer_walk import IDS, LAYERS

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import core
-from core import memory
+from core import device
 from core.errors import Outdated, TextError, TooLarge
 from core.read import swaps as module
 from core.read.swaps import content_words, same_length, swaps
@@ -103,8 +103,8 @@ def test_models_without_suggestions_say_why(monkeypatch: Any) -> None:
         swaps(core.trace(make_loaded(), ids=[1, 2, 3]))
     run = core.trace(core.load("storyteller"), "Dorothy ran home over the prairie to Uncle Henry and Aunt")
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "SMALL", 0)
-        patch.setattr(memory, "free_bytes", lambda device: 10)
+        patch.setattr(device, "SMALL", 0)
+        patch.setattr(device, "free_bytes", lambda device: 10)
         with pytest.raises(TooLarge, match=r"Trying words in a text of .* would need .* are free"):
             swaps(run)
 

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 import core
-from core import memory
+from core import device
 from core.errors import InterventionError, Refused, TextError, TooLarge
 from core.model.hooks import ReadHook
 from core.model.transformer import MLP
+from core.patching import edited_runs
+from core.patching.head_sweeps import EdgePlace, HeadPlace, begin_heads
 from core.service import AblateHeads, BlockEdges, LocalService, PatchHeads, SweepPart, SyncCalls
-from core.sweep import ablations, branches
-from core.sweep.sweeps import EdgePlace, HeadPlace, begin_heads
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, texts
@@ -82,7 +82,7 @@ def test_rows_are_single_runs_for_every_family(config: dict[str, Any], monkeypat
         )
     last = loaded.config.stacks[-1][0]
     for site, head in (("attn", None), ("attn", 2), *([("cross_attn", 1)] if targets else [])):
-        monkeypatch.setattr(ablations, "BATCH_BYTES", 1 if head else 1 << 28)
+        monkeypatch.setattr(edited_runs, "BATCH_BYTES", 1 if head else 1 << 28)
         looks = core.sweep_edges(run, site=cast(Any, site), layer=None if head is None else 1, head=head)
         for row in range(1, len(looks.places), 9):
             place = cast(EdgePlace, looks.places[row])
@@ -139,8 +139,8 @@ def test_what_cannot_be_swept_says_why(tiny: Tiny, monkeypatch: Any) -> None:
     with pytest.raises(IndexError, match="position 8 of 8"):
         core.sweep_heads(run, position=8)
     with monkeypatch.context() as patch:
-        patch.setattr(memory, "SMALL", 0)
-        patch.setattr(memory, "free_bytes", lambda device: 10)
+        patch.setattr(device, "SMALL", 0)
+        patch.setattr(device, "free_bytes", lambda device: 10)
         with pytest.raises(TooLarge, match="Cutting a look in a run of 8 tokens would need"):
             core.sweep_edges(run)
 
@@ -263,7 +263,7 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     parts = collected(service, calls, request.key, AblateHeads())
     assert [part.first for part in parts] == list(range(8)) and {part.of for part in parts} == {8}
     whole = core.sweep_heads(run)
-    rows = ablations.together([part.sweep.after for part in parts])
+    rows = edited_runs.together([part.sweep.after for part in parts])
     assert rows.probability is not None and whole.after.probability is not None
     np.testing.assert_allclose(rows.probability, whole.after.probability, atol=1e-5)
     again = collected(service, calls, request.key, AblateHeads())
@@ -289,13 +289,13 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
         engine._remember(request)
         engine._store_trace(request.key, run, 0)
     batches: list[tuple[int, int, str]] = []
-    whole = ablations.Rows.run
+    whole = edited_runs.Rows.run
 
-    def noted(self: ablations.Rows, start: int, stop: int) -> ablations.RowAnswers:
+    def noted(self: edited_runs.Rows, start: int, stop: int) -> edited_runs.RowAnswers:
         batches.append((start, stop, threading.current_thread().name))
         return whole(self, start, stop)
 
-    monkeypatch.setattr(ablations.Rows, "run", noted)
+    monkeypatch.setattr(edited_runs.Rows, "run", noted)
     (part,) = collected(service, calls, request.key, AblateHeads())
     # 12 heads of three layers: four rows of three layers' work are about as much as the eight of two and of one.
     assert sorted(batches)[0][:2] == (0, 4) and sorted(batches)[1][:2] == (4, 12)
@@ -320,13 +320,13 @@ def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(t
         engine._remember(request)
         engine._store_trace(request.key, core.trace(loaded, ids=IDS), 0)
     batches: list[int] = []
-    whole = ablations.Rows.run
+    whole = edited_runs.Rows.run
 
-    def run(self: ablations.Rows, start: int, stop: int) -> ablations.RowAnswers:
+    def run(self: edited_runs.Rows, start: int, stop: int) -> edited_runs.RowAnswers:
         batches.append(start)
         return whole(self, start, stop)
 
-    monkeypatch.setattr(ablations.Rows, "run", run)
+    monkeypatch.setattr(edited_runs.Rows, "run", run)
 
     async def leave_after(parts: int) -> tuple[int, str]:
         sweep = service.sweep(request.key, AblateHeads())
@@ -376,7 +376,7 @@ def test_rows_that_branch_off_are_whole_passes(tiny: Tiny, kind: str, monkeypatc
     off = begin_heads(run, AblateHeads()).rows
     assert len(off.shared_forward.streams) == len(loaded.config.stacks)
     branched = numbers()
-    monkeypatch.setattr(branches, "HELD_BYTES", 0)
+    monkeypatch.setattr(edited_runs, "HELD_BYTES", 0)
     assert begin_heads(run, AblateHeads()).rows.shared_forward.streams == ()
     np.testing.assert_allclose(branched, numbers(), atol=1e-5)
     monkeypatch.undo()

@@ -16,11 +16,10 @@ from safetensors.torch import load_file, save_file
 from benchmarks.coverage import LOGITS, PATTERNS, perturb
 from core import trace
 from core.checkpoints import load
-from core.checkpoints.described import described
-from core.checkpoints.family import Theirs
+from core.checkpoints.family import LEFT_OUT, SAME_AS, WHOLES, Theirs, text_backbone
 from core.checkpoints.files import SINGLE
+from core.checkpoints.from_config import described
 from core.checkpoints.loading import FAMILIES, config_from
-from core.checkpoints.text_half import LEFT_OUT, SAME_AS, WHOLES, text_backbone
 from core.errors import CheckpointError
 from tests.core.folders import change_config, change_tensors, renamed, without
 from tests.core.published import GEMMA3, LLAMA, NO_HEAD_DIM, VOCAB

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.checkpoints.trainer_state import Losses, losses_at
+from core.checkpoints.catalog import Losses, losses_at
 from core.errors import CheckpointError
 
 HISTORY = [

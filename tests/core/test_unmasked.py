@@ -10,9 +10,9 @@ import torch
 import core
 from core.edits import DropCausalMask
 from core.errors import Refused
+from core.labs.masks import UNMASKED_TOKENS, looks_ahead, unmasked
 from core.model.config import ModelConfig
-from core.read.conditional_loss import given
-from core.read.unmasked import UNMASKED_TOKENS, looks_ahead, unmasked
+from core.read.next_token_loss import given
 from core.write.generate import decoded
 
 MARY = "When Mary and John went to the store, John gave a drink to"

@@ -19,9 +19,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from core.checkpoints import load
-from core.checkpoints.files import INDEX, SINGLE
-from core.checkpoints.tensor_names import HARMLESS
-from core.checkpoints.unopened import of_hub, without_config
+from core.checkpoints.diagnose import of_hub, without_config
+from core.checkpoints.files import HARMLESS, INDEX, SINGLE
 from core.errors import CheckpointError, TextError
 from core.trace import trace
 from tests.core.folders import Tensors, change_config, change_tensors, plus, renamed

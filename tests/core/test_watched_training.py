@@ -13,13 +13,12 @@ import pytest
 import torch
 
 import core
-from core.checkpoints.build import build
+from core.checkpoints.from_config import build
 from core.errors import Refused
 from core.learn import watched_training
-from core.learn.fork_states import MOST_RUNS, States
 from core.learn.tasks import ECHO, TASKS, problem_of, problems
 from core.learn.training import Batch, Recipe, State, predicted, train
-from core.learn.watched_training import LIVE, TWINS, UNSEEN, Frame, Point, Spec
+from core.learn.watched_training import LIVE, MOST_RUNS, TWINS, UNSEEN, Frame, Point, Spec, States
 from core.model.hooks import hooked
 
 

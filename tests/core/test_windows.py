@@ -8,8 +8,8 @@ import pytest
 import transformers as hf
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from core.checkpoints.described import read_config
 from core.checkpoints.families import FAMILIES
+from core.checkpoints.from_config import read_config
 from core.errors import CheckpointError
 from core.model.config import ModelConfig
 

@@ -9,9 +9,9 @@ import torch
 
 import core
 from core.errors import Refused
+from core.labs.positions import closest_rows, cosine_by_distance, cosine_to, unturned
 from core.model.positions import rotate, sinusoid_table
 from core.read import measures
-from core.read.word_order import closest_rows, cosine_by_distance, cosine_to, unturned
 
 Tiny = Callable[..., core.Loaded]
 ANIMAL = "The animal didn't cross the street because it was too tired."

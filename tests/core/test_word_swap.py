@@ -11,9 +11,17 @@ import torch
 import core
 from core.edits import StackName
 from core.errors import InterventionError, Refused
-from core.read import measures, word_swap
-from core.read.word_order import equivariance, score_by_distance, scores_of_pairs, unturned
-from core.read.word_swap import follows, pairs_to_swap, telling_row
+from core.labs import positions
+from core.labs.positions import (
+    equivariance,
+    follows,
+    pairs_to_swap,
+    score_by_distance,
+    scores_of_pairs,
+    telling_row,
+    unturned,
+)
+from core.read import measures
 from core.service.facts import facts_of
 from core.service.positions import MOST_PLACES, swap_of, swapped_maps
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
@@ -119,7 +127,7 @@ def test_numbers_are_those_of_the_maps(tiny: Tiny, monkeypatch: pytest.MonkeyPat
     last = core.trace(loaded, ids=IDS, interventions=[core.SwapWords(0, 8)])
     assert follows(before, last, range(2), 0, 8).rows == 9
     # of a long text some rows are read, both words among them
-    monkeypatch.setattr(word_swap, "SWAP_CELLS", 2 * loaded.config.n_heads * 9 * 3)
+    monkeypatch.setattr(positions, "SWAP_CELLS", 2 * loaded.config.n_heads * 9 * 3)
     some = follows(before, after, range(2), 1, 3)
     assert some.read < 9 and some.rows < 5 and some.of == 9
 

@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 import core
+from core.labs import worked_examples
 from core.model.positions import sinusoid_table
-from core.read import measures, worked_examples
+from core.read import measures
 
 
 def test_one_head_is_what_the_lessons_code_gives() -> None:

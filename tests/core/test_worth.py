@@ -10,9 +10,8 @@ import pytest
 import torch
 
 import core
+from core.read.key_steps import MLP_FROM, ORDER, TURN_FROM, strip, without_turn, worth
 from core.read.layer_walk import walk
-from core.read.strip import strip
-from core.read.worth import MLP_FROM, ORDER, TURN_FROM, without_turn, worth
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.test_findings import IOI, run
 from tests.core.test_layer_walk import IDS, LAYERS

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 import core
 from benchmarks import wrapped as table
 from benchmarks.coverage import PATTERNS, ROWS, VOCAB, Row, made
-from core.read import conditional_loss, layer_walk, report
-from core.run import interface
+from core.read import layer_walk, next_token_loss, report
+from core.run import call_records
 from tests.thorough import part
 
 NAMED = {row.name: row for row in ROWS}
@@ -44,9 +44,9 @@ def model_of(name: str) -> Any:
 def nothing_is_left() -> Iterator[None]:
     """After every test transformers' registries hold nothing of ours, and no config has another class."""
     yield
-    assert interface.NAME not in hf.AttentionInterface._global_mapping
-    assert interface.NAME not in hf.AttentionMaskInterface._global_mapping
-    assert not interface._watched
+    assert call_records.NAME not in hf.AttentionInterface._global_mapping
+    assert call_records.NAME not in hf.AttentionMaskInterface._global_mapping
+    assert not call_records._watched
 
 
 def run_of(name: str, interventions: Sequence[core.Intervention] = ()) -> core.Trace:
@@ -145,7 +145,7 @@ def test_same_names_reasons_and_numbers_as_our_own_engine(name: str, tmp_path: P
         assert np.allclose(a.predictions(k=5).probs, b.predictions(k=5).probs, atol=1e-5)
         change = core.answer_change(a, b)
         assert change.kl is not None and abs(change.kl) < 1e-6
-        losses = [conditional_loss.given(run).losses for run in (a, b)]
+        losses = [next_token_loss.given(run).losses for run in (a, b)]
         assert (losses[0] - losses[1]).abs().max() < 1e-4
     n = len(TARGET) if target else len(IDS)
     assert (a.last_residual(torch.arange(n)) - b.last_residual(torch.arange(n))).abs().max() < 1e-4
@@ -283,7 +283,7 @@ def test_other_threads_see_nothing_of_it() -> None:
     thread = threading.Thread(target=other)
     thread.start()
     with wrapped.recording() as records, torch.no_grad():
-        assert model.config._attn_implementation == interface.NAME
+        assert model.config._attn_implementation == call_records.NAME
         model(ids)
         inside.set()
         done.wait()
@@ -328,7 +328,7 @@ def test_everything_is_put_back_when_the_model_raises() -> None:
         with pytest.raises(RuntimeError, match="in the middle"):
             core.trace(wrapped, ids=IDS)
         assert type(model.config) is hf.LlamaConfig and model.config._attn_implementation == "eager"
-        assert interface.NAME not in hf.AttentionInterface._global_mapping
+        assert call_records.NAME not in hf.AttentionInterface._global_mapping
     finally:
         handle.remove()
     assert len(core.trace(wrapped, ids=IDS).attention) == 3

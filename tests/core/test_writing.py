@@ -17,12 +17,12 @@ import core
 from core import GenerationError, Loaded
 from core.model.hooks import hooked
 from core.model.text import from_ids
-from core.read.conditional_loss import given
+from core.read.next_token_loss import given
 from core.run.prompt import Prompt
 from core.service import MOST_WRITTEN, Continuation, LocalService, PreparedText, WrittenToken
 from core.service.writing import IncrementalText
 from core.write.generate import Sampling, candidates
-from core.write.writing import (
+from core.write.writer import (
     DETAILED,
     LISTED,
     TEMPERATURES,
@@ -33,8 +33,9 @@ from core.write.writing import (
     glued,
     label,
     lens,
+    lens_columns,
+    wrote,
 )
-from core.write.wrote import lens_columns, wrote
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2

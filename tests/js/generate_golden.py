@@ -8,7 +8,7 @@ import torch
 
 import core
 from core.write.generate import Sampling, candidates
-from core.write.writing import LISTED, Writer, beginning
+from core.write.writer import LISTED, Writer, beginning
 from tests.app import models
 
 SETTINGS = [

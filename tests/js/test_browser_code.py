@@ -20,7 +20,7 @@ from app.attention import picture as pictures
 from app.classroom import component as classroom_component
 from app.shell import registry
 from app.transport import messages, modules
-from core.read import aggregate, measures
+from core.read import measures
 from core.service import MapKind, MapTransform, Site, maps, word_groups
 from tests.app import models
 from tests.app.served import ask, drawn, serve
@@ -81,7 +81,7 @@ def shown(run: core.Trace, choice: Choice) -> dict[str, Any]:
     records = next(site.records for site in serve(run)[1].sites if site.id == choice.site)
     rollout = norms = None
     if choice.kind == "rollout":
-        rollout = aggregate.rollout([run.attention[i] for i in records], choice.layer)
+        rollout = measures.rollout([run.attention[i] for i in records], choice.layer)
     members = tuple((records[layer], head) for layer, head in choice.members)
     index = records[choice.layer]
     if choice.kind == "value":

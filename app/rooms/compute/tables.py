@@ -16,8 +16,7 @@ from app.sizes import words as sizes_words
 from app.sizes.setup import Setup, layers
 from core.model.config import ModelConfig
 from core.plan import LESSON_CLASS, PRESETS, Device, Operation, decode, parameters, prefill, roofline, with_layers
-from core.plan.devices import share_of_peak
-from core.plan.operations import ideal_bytes
+from core.plan.operations import ideal_bytes, share_of_peak
 
 # compute
 

@@ -12,7 +12,7 @@ from app.session import boxes
 from app.session.models import MODELS, TITLES
 from app.shell import request as shell_request
 from app.shell import run as shell_run
-from core.checkpoints.described import read_config
+from core.checkpoints.from_config import read_config
 from core.errors import CheckpointError
 
 LANGUAGE = ("smollm2",)  # models that go on with any sentence, where they are offered here

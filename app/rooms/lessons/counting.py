@@ -15,7 +15,7 @@ from app.session.words import EXAMPLE
 from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import LESSON_CLASS, PRESETS, Operation, Workload, decode, kv_cache, parameters, prefill
-from core.plan.concatenated import concatenated
+from core.plan.parameters import concatenated
 from core.run.request import Request
 
 TRACE, COURSE, PAIR = "An encoder’s shapes", "The course", "Encoder and decoder"

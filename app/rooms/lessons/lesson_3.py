@@ -14,8 +14,7 @@ from app.session.words import EXAMPLE
 from app.sizes.setup import layers
 from core.errors import ConfigError, Refused
 from core.plan import PRESETS, longest_fit, trace_shapes, with_layers
-from core.plan.saved import lesson_terms
-from core.plan.training import kept_activations
+from core.plan.training import kept_activations, lesson_terms
 
 TRACE = "An encoder’s shapes"
 TERMS = {

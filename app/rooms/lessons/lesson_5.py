@@ -17,7 +17,7 @@ from app.sizes import words as size_words
 from core.errors import Refused
 from core.model.config import ModelConfig
 from core.plan import DEVICES, decode, kv_cache, prefill, total_flops, with_layers
-from core.plan.devices import share_of_peak
+from core.plan.operations import share_of_peak
 from core.service import Facts, PreparedText, Sampling
 
 COURSE, SCRATCH = "The course", "Attention from scratch"

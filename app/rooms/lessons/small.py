@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from core.read import worked_examples
+from core.labs import worked_examples
 
 WIDTH, HEADS = worked_examples.WIDTH, worked_examples.HEADS
 

@@ -37,7 +37,7 @@ def painted(facts: Facts, site: str) -> dict[str, str]:
     stack = "encoder" if site == "encoder" else "decoder"
     lines = [*_begin(facts), export_about.trace_line(facts)]
     if facts.writes:
-        lines.insert(1, "from headlight.read.conditional_loss import given")
+        lines.insert(1, "from headlight.read.next_token_loss import given")
         lines += ["print(run.predictions(k=5))", "print(given(run).losses.mean())  # nats a token"]
     looks = [
         f'record = run.attention.at({{layer}}, "{attention}", "{stack}")',
@@ -54,7 +54,7 @@ def padding_snippet(facts: Facts, texts: Sequence[str], side: str, text: int) ->
     batch = f"[{', '.join(export_about.literal(each) for each in texts)}]"
     lines = [
         *_begin(facts),
-        "from headlight.read.padding import inertness",
+        "from headlight.labs.masks import inertness",
         f"texts = {batch}",
         f'batch = hl.trace(loaded, texts{targets}, padding_side="{side}")',
         f'free = hl.trace(loaded, texts{targets}, padding_side="{side}", interventions=[hl.DropPadding()])',
@@ -69,7 +69,7 @@ def leak_snippet(facts: Facts) -> str:
     """Losses of the model and of the one that leaks."""
     lines = [
         *_begin(facts),
-        "from headlight.learn.leakage import leakage, relearnt",
+        "from headlight.labs.masks import leakage, relearnt",
         export_about.trace_line(facts),
         "found = leakage(run, relearnt(loaded))",
         "print(found.losses.mean(), found.dropped.mean(), found.relearnt.mean())  # nats a token",
@@ -82,7 +82,7 @@ def unmasked_snippet(facts: Facts) -> str:
     """Losses of a text with the causal mask and without, and what the model then writes."""
     lines = [
         *_begin(facts),
-        "from headlight.read.unmasked import unmasked",
+        "from headlight.labs.masks import unmasked",
         "from headlight.write.generate import decoded",
         export_about.trace_line(facts),
         "found = unmasked(run)",
@@ -97,7 +97,7 @@ def scale_snippet(facts: Facts) -> str:
     plain = export_about.trace_line(facts)
     lines = [
         *_begin(facts),
-        "from headlight.read.scaling import WIDTHS, sharpness, spread",
+        "from headlight.labs.scaling import WIDTHS, sharpness, spread",
         "print([spread(d) for d in WIDTHS])",
         plain,
         f"without = {plain.removeprefix('run = ')[:-1]}, interventions=[hl.NoScale()])",

@@ -15,7 +15,7 @@ from app.kit.numbers import MIB, both, size, whole
 from app.kit.theme import PALETTES
 from app.rooms.memory import words
 from app.sizes.setup import Setup
-from core.plan.measured import Measured
+from core.plan.live_memory import Measured
 from core.plan.workload import Attention
 
 COMPONENT_COLOURS = {

@@ -12,7 +12,7 @@ from app.rooms.memory import words
 from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
 from core.plan import DEVICES, Device, Offer, Place, SetUp, Verdict, of_bytes, on_card, on_machine, verdict
-from core.plan.devices import device_named
+from core.plan.operations import device_named
 from core.plan.verdict import total
 
 MACHINE, OWN = "machine", "own"

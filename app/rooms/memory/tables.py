@@ -13,10 +13,8 @@ from app.kit.numbers import MB, MIB
 from app.rooms.memory import words
 from app.sizes.setup import Setup, layers
 from core.plan import DEVICES, Device, Fit, Plan, kv_cache, longest_fit, memory_plan
-from core.plan.fit import Counted
-from core.plan.measured import Measured
-from core.plan.saved import lesson_terms
-from core.plan.training import kept_activations
+from core.plan.live_memory import Counted, Measured
+from core.plan.training import kept_activations, lesson_terms
 from core.plan.workload import Attention
 
 WAYS: tuple[Attention, ...] = ("eager", "efficient", "flash")

@@ -13,6 +13,7 @@ from app.rooms.memory import question as asking
 from app.rooms.memory.question import Question
 from app.sizes.setup import Setup, ended, layers, planned
 from core.errors import ConfigError
+from core.labs.scaling import accesses, bottleneck, doubled
 from core.plan import (
     DEVICES,
     Place,
@@ -25,10 +26,9 @@ from core.plan import (
     parameters,
     traffic,
 )
-from core.plan.adapters import adapter_numbers
-from core.plan.growth import accesses, bottleneck, doubled
-from core.plan.speed import speed
-from core.plan.weights import stored_weights
+from core.plan.parameters import stored_weights
+from core.plan.plan import speed
+from core.plan.training import adapter_numbers
 
 Block = dict[str, Any]
 SEVERAL = (1, 2, 4, 8)

@@ -27,7 +27,7 @@ from app.sizes.controls import Look
 from app.sizes.setup import Setup, layers
 from core.errors import ConfigError, Refused
 from core.plan import DEVICES, Fit, kv_cache, memory_plan
-from core.plan.measured import WORKER, Measured, Subject, free
+from core.plan.live_memory import WORKER, Measured, Subject, free
 
 log = logging.getLogger("headlight")
 

@@ -22,7 +22,7 @@ from app.shell import style
 from app.transport import routes
 from core.edits import SwapWords
 from core.errors import Refused
-from core.plan.concatenated import concatenated
+from core.plan.parameters import concatenated
 from core.run.request import Request as RunRequest
 from core.service import RULES, Facts, Rule, paper_rules
 

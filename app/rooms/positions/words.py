@@ -564,7 +564,7 @@ for some in (run, now):
     print(some.attention.at({layer}, "{site}", "{stack}").pattern({head})[0])  # [query, key]
 """,
     "snippet_swap": """import headlight as hl
-from headlight.read.word_swap import follows
+from headlight.labs.positions import follows
 
 {load}
 {trace}
@@ -579,7 +579,7 @@ for some in (before, after):
     "snippet_two": """import torch
 
 import headlight as hl
-from headlight.read.word_order import cosine_to
+from headlight.labs.positions import cosine_to
 
 {load}
 {trace}
@@ -612,7 +612,7 @@ print(run.positions[0])
 print(run.positions[0].angles())  # None where positions are not rotary
 """,
     "snippet_clock": """import headlight as hl
-from headlight.read.word_order import score_by_distance, unturned
+from headlight.labs.positions import score_by_distance, unturned
 
 {load}
 {trace}
@@ -628,7 +628,7 @@ print(record.scores({head}, {query}, {key}))  # the same at the words' own dista
     "snippet_stretch": """from pathlib import Path
 
 import headlight as hl
-from headlight.read.long_context import end_loss, rescaled, stretches
+from headlight.labs.positions import end_loss, rescaled, stretches
 
 {load}
 for one in stretches(loaded.config, {factor}):
@@ -638,7 +638,7 @@ ids = loaded.tokens(text).ids[: min(512, loaded.config.n_ctx)]
 print(end_loss(loaded, ids), end_loss(rescaled(loaded, "{rule}", {factor}), ids), end_loss(loaded, ids, dropped=True))
 """,
     "snippet_gap": """import headlight as hl
-from headlight.read.long_context import chances_by_gap, gap_after
+from headlight.labs.positions import chances_by_gap, gap_after
 
 {load}
 {trace}
@@ -649,8 +649,8 @@ for rule in ("none", "linear", "yarn", "llama3"):
     "snippet_rows": """import torch
 
 import headlight as hl
-from headlight.plan.concatenated import concatenated
-from headlight.read.word_order import closest_rows, cosine_by_distance
+from headlight.plan.parameters import concatenated
+from headlight.labs.positions import closest_rows, cosine_by_distance
 
 {load}
 embed = loaded.model.get_submodule("{stack}.embed")

@@ -6,9 +6,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.rooms.shapes import words
+from core.labs import shape_mistakes
+from core.labs.shape_mistakes import Try
 from core.model.config import ModelConfig
-from core.plan import slips
-from core.plan.slips import Try
 
 # kind of row -> which lines can be tried there
 PLACES = {
@@ -28,9 +28,9 @@ PLACES = {
 
 def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) -> tuple[Try, ...]:
     """What becomes of each line of a place, for n queries, n_key keys, and texts of n tokens, with the reason spelled out."""
-    found = slips.tries(config, place, batch=batch, n=n, n_key=n_key)
+    found = shape_mistakes.tries(config, place, batch=batch, n=n, n_key=n_key)
     said = words.STRIDES.format(
-        **{name: str(list(steps)) for name, steps in slips.strides(config, batch=batch, n=n).items()}
+        **{name: str(list(steps)) for name, steps in shape_mistakes.strides(config, batch=batch, n=n).items()}
     )
 
     def why(one: Try) -> str:

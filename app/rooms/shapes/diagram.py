@@ -11,8 +11,7 @@ from app.kit import numbers
 from app.rooms.shapes import words
 from core.model.config import ModelConfig
 from core.plan import TracedRun, TracedStep, Workload, parameters, trace_shapes, with_layers
-from core.plan.dtypes import bytes_of
-from core.plan.uncounted import check_counted
+from core.plan.workload import bytes_of, check_counted
 
 SITES = {"attn": "attn", "cross_attn": "cross", "mlp": "mlp"}
 SUBLAYERS = ("attn_norm", "cross_norm", "mlp_norm")

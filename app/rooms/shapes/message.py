@@ -23,10 +23,10 @@ from app.sizes import export, pasted
 from app.sizes import words as size_words
 from app.transport.limits import BOUNDS, is_whole
 from core.errors import Refused
+from core.labs.shape_mistakes import Try
 from core.model.config import ModelConfig
 from core.plan import PRESETS, Workload
 from core.plan.plan import check_positions
-from core.plan.slips import Try
 from core.service import Facts
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.transport import messages
-from core.read import worked_examples
+from core.labs import worked_examples
 
 
 @cache

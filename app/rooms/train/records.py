@@ -19,7 +19,7 @@ import numpy as np
 from app.transport import messages
 from core.edits import to_text
 from core.learn import watched_training
-from core.learn.moments import leads, moments, share_right
+from core.learn.recorded_runs import leads, moments, share_right
 from core.learn.tasks import problems
 from core.learn.watched_training import LIVE, TWINS, Example, Frame, Point, Spec, described
 from core.service import FrameFacts, LookFacts, TrainingUpdate, frame_facts, look_facts

@@ -16,7 +16,7 @@ from app.rooms.train import records, words
 from app.session import service
 from app.transport import messages, open_answers, rate_limits, routes
 from app.transport.routes import answering
-from core.learn.moments import moments
+from core.learn.recorded_runs import moments
 from core.learn.watched_training import STEPS, Spec, example
 from core.service import FrameFacts, TrainingUpdate
 

@@ -5,13 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..family import Family
-from .deberta import DEBERTAS
 from .decoders import DECODERS
 from .encoder_decoders import ENCODER_DECODERS
-from .encoders import ENCODERS
+from .encoders import DEBERTAS, ENCODERS
 from .experts import EXPERTS
-from .gpt_line import GPT_LINE
-from .llama_line import LLAMA_LINE
+from .gpt_like import GPT_LINE
+from .llama_like import LLAMA_LINE
 
 # Defaults of the published classes for keys that a config.json may leave out. `rope_parameters` applies only to files that have
 # neither rope_parameters nor rope_scaling. tests/core/test_defaults.py compares every class with transformers.

@@ -14,17 +14,22 @@ from ..family import (
     Source,
     Theirs,
     activation,
+    all_turns,
     causal,
     conv1d,
     flag,
     fused,
     number,
+    phi3_scaling,
+    rope,
+    rotary_base,
+    rotary_fraction,
+    rotary_scaling,
     shown,
     whole,
     wholes,
     without,
 )
-from ..rotary import all_turns, phi3_scaling, rope, rotary_base, rotary_fraction, rotary_scaling
 
 GPT_SIZES = wholes(
     vocab_size="vocab_size", d_model="n_embd", n_heads="n_head", n_decoder_layers="n_layer", n_ctx="n_positions"

@@ -17,12 +17,15 @@ from ..family import (
     nope_first,
     nope_first_in_halves,
     number,
+    rope,
+    rotary_fraction,
     rotary_only,
+    rotary_scaling,
     shown,
+    unscaled,
     whole,
     without,
 )
-from ..rotary import rope, rotary_fraction, rotary_scaling, unscaled
 from .decoders import (
     LLAMA_BLOCK,
     LLAMA_FIXED,

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ...errors import CheckpointError
 from ..family import Theirs, shown
-from .header import Header
+from . import Header
 
 Change = Callable[[Tensor], Tensor]  # of a tensor's layout, from llama.cpp's to that of the published family
 ROPE_FREQS = "rope_freqs.weight"

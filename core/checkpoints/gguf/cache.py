@@ -23,11 +23,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from ...errors import CheckpointError
-from ..added_tokens import CONFIG
-from ..chat_template import settings_of
 from ..families import FAMILIES
 from ..files import BY_COLUMNS, SINGLE, Progress, Stored
 from ..loading import check_numbers, head_name
+from ..metadata import settings_of
+from ..tokenizer_files import CONFIG
 
 if TYPE_CHECKING:  # imports the gguf package
     from .model import GgufModel

@@ -1,26 +1,145 @@
-"""Reads a model from GGUF files as its published family: config.json, tensors by name, tokenizer and chat template."""
+"""Reads a model from GGUF files, in the terms of its published family."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from gguf.constants import MODEL_ARCH_NAMES
+from gguf.tensor_mapping import get_tensor_name_map
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from ...errors import CheckpointError
+from ...errors import CheckpointError, lacking
 from ...model.chat import ChatTemplate
 from ..families import FAMILIES
-from ..family import Theirs, shown
+from ..family import Family, Row, Source, Theirs, shown
 from ..files import Stored
 from ..loading import MOST_LAYERS
-from .architectures import ARCHITECTURES, ROPE_FREQS, Architecture, Metadata
-from .header import Header, read_header
-from .names import published_modules, without_layer
+from . import ARRAY, Header, read_header
+from .architectures import ARCHITECTURES, ROPE_FREQS, Architecture, Change, Metadata
 from .tokenizer import Vocabulary, tokenizer_of
-from .weights import Packed, readers
+
+LAYER = re.compile(r"\bblk\.\d+\.")
+
+
+def published_modules(arch: str, family: Family, n_layers: int) -> dict[str, str]:
+    """Module names of GGUF ("blk.0.attn_q") -> the family's ("model.layers.0.self_attn.q_proj").
+
+    The package's table has the names of all families for each tensor of an architecture; the family's rows select one.
+    """
+    table = get_tensor_name_map(next(each for each, name in MODEL_ARCH_NAMES.items() if name == arch), n_layers)
+    modules: dict[str, str] = {}
+    for row, source in family.weights.items():
+        is_tensor = row.endswith((".weight", ".bias"))  # other rows name a module
+        for name in _names(source, n_layers):
+            module = name.rpartition(".")[0] if is_tensor and name.endswith((".weight", ".bias")) else name
+            candidates = (f"{family.prefix}{module}", module)
+            published = next((each for each in candidates if table.get_name(each) is not None), None)
+            if published is not None:
+                modules.setdefault(str(table.get_name(published)), published)
+    return modules
+
+
+def _names(source: Row, n_layers: int) -> Iterator[str]:
+    """All names of a row, for each alternative, stack and layer."""
+    module = source.module if isinstance(source, Source) else source
+    for template in (module,) if isinstance(module, str) else module:
+        for stack in ("encoder", "decoder") if "{stack}" in template else ("",):
+            for layer in range(n_layers if "{i}" in template else 1):
+                yield template.format(i=layer, stack=stack)
+
+
+def without_layer(name: str) -> str:
+    """ "blk.3.attn_q.weight" -> "blk.attn_q.weight"."""
+    return LAYER.sub("blk.", name, count=1)
+
+
+try:
+    from gguf import GGUFReader, quants
+    from gguf.constants import GGMLQuantizationType, GGUFValueType
+except ModuleNotFoundError as error:
+    raise CheckpointError(lacking("A GGUF file", "gguf", "gguf")) from error
+
+
+class Reader(GGUFReader):
+    """The package's reader, for a validated header.
+
+    It skips lists, which were read with the header: the package creates two arrays per entry, which takes seconds and hundreds of MB
+    for a vocabulary.
+    """
+
+    def __init__(self, header: Header):
+        self._list_ends = header.list_ends
+        super().__init__(header.path)
+
+    def _get_field_parts(self, orig_offs: int, raw_type: int) -> tuple[int, list[Any], list[int], list[GGUFValueType]]:
+        if int(raw_type) == ARRAY:
+            return self._list_ends[orig_offs] - orig_offs, [], [], [GGUFValueType.ARRAY]
+        return super()._get_field_parts(orig_offs, raw_type)
+
+
+def unpacked(kind: GGMLQuantizationType) -> bool:
+    """True if the package can unpack a type."""
+    plain = (GGMLQuantizationType.F32, GGMLQuantizationType.F16)
+    return kind in plain or hasattr(getattr(quants, kind.name, None), "dequantize_blocks")
+
+
+class Packed:
+    """Tensors of GGUF files under the names of the published family, unpacked when they are read."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, tuple[str, Any, Change | None]] = {}
+
+    def add(self, name: str, file: str, tensor: Any, change: Change | None) -> Stored:
+        """Register a tensor of the package's reader. Raises CheckpointError for a type that the package cannot unpack."""
+        kind = tensor.tensor_type
+        if not unpacked(kind):
+            known = ", ".join(each.name for each in GGMLQuantizationType if unpacked(each))
+            raise CheckpointError(
+                f"{file}: the tensor {shown(tensor.name)} has the type {kind.name}, which is not unpacked here. Unpacked are {known}. "
+                "Choose a file of the model in one of them."
+            )
+        self.parts[name] = (file, tensor, change)
+        shape = tuple(int(d) for d in reversed(tensor.shape.tolist()))
+        if change is not None:
+            try:
+                shape = tuple(change(torch.empty(shape, device="meta")).shape)
+            except (RuntimeError, IndexError) as error:
+                raise CheckpointError(
+                    f"{file}: the tensor {shown(tensor.name)} of {' × '.join(map(str, shape))} numbers does not divide into the heads that the "
+                    "metadata state."
+                ) from error
+        return Stored(name, file, shape, "F32", self)
+
+    def get_tensor(self, name: str) -> Tensor:
+        """float32, in the family's layout."""
+        _, tensor, change = self.parts[name]
+        numbers = quants.dequantize(np.asarray(tensor.data), tensor.tensor_type)
+        shape = tuple(int(d) for d in reversed(tensor.shape.tolist()))
+        # Copy if the package returns a view of the file, which is read-only.
+        own = numbers if numbers.flags.writeable and numbers.flags.owndata else numbers.copy()
+        value = torch.from_numpy(own.astype(np.float32, copy=False)).reshape(shape)
+        return value if change is None else change(value).contiguous()
+
+
+def readers(headers: Iterable[Header]) -> list[Reader]:
+    """The package's reader of each file. Raises CheckpointError if the package rejects a file that passed our checks."""
+    opened = []
+    for header in headers:
+        try:
+            opened.append(Reader(header))
+        except (ValueError, KeyError, IndexError, OverflowError, OSError) as error:
+            raise CheckpointError(
+                f"{header.name} cannot be read by the gguf package ({error}). Download it again."
+            ) from error
+    return opened
+
 
 # Tokens that end a chat turn, recognised by their text as in llama.cpp, because a file may name another end token.
 TURN_ENDS = ("<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<|eom_id|>")

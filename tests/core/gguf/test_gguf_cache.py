@@ -12,10 +12,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from core import memory
+from core import device
 from core.checkpoints import Loaded, load
-from core.checkpoints.gguf import cache, model
-from core.checkpoints.gguf.header import read_header
+from core.checkpoints.gguf import cache, model, read_header
 from core.errors import CheckpointError, TooLarge
 from tests.core.gguf.written import llama
 from tests.core.published import reference
@@ -223,8 +222,8 @@ def test_what_opening_does_is_told(base: Path, file: Path) -> None:
 
 
 def test_what_does_not_fit_into_memory_is_not_unpacked(base: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "SMALL", 0)
-    monkeypatch.setattr(memory, "free_bytes", lambda _: 7)
+    monkeypatch.setattr(device, "SMALL", 0)
+    monkeypatch.setattr(device, "free_bytes", lambda _: 7)
     with pytest.raises(TooLarge, match=r"weights of this .* model would need"):
         load(file)
     assert folders(base) == []

@@ -12,9 +12,9 @@ import torch
 
 from core import plan
 from core.checkpoints import load
-from core.checkpoints.already_here import FOLDER_VARIABLES, already_here, named, usual_folders
 from core.checkpoints.gguf import models_in
-from core.checkpoints.gguf.weights import unpacked
+from core.checkpoints.gguf.model import unpacked
+from core.checkpoints.local_models import FOLDER_VARIABLES, already_here, named, usual_folders
 from core.errors import CheckpointError
 from tests.core.gguf.written import arrays_of, config_of, llama, llama_values, write
 from tests.core.published import reference

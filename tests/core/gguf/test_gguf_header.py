@@ -11,8 +11,8 @@ import gguf
 import pytest
 from gguf import GGUFValueType as Kind
 
-from core.checkpoints.gguf.header import MAX_STRINGS, Header, read_header
-from core.checkpoints.gguf.weights import Reader
+from core.checkpoints.gguf import MAX_STRINGS, Header, read_header
+from core.checkpoints.gguf.model import Reader
 from core.errors import CheckpointError
 from tests.core.gguf.written import a_list, entry, raw, tensor, text
 
@@ -145,7 +145,7 @@ def test_the_few_bytes_that_hang_the_package(tmp_path: Path) -> None:
 
 
 def test_texts_are_bounded_over_all_lists_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.checkpoints.gguf.header.MAX_STRINGS", 5)
+    monkeypatch.setattr("core.checkpoints.gguf.MAX_STRINGS", 5)
     three = a_list(Kind.STRING, 3, text("") * 3)
     header_of(tmp_path, raw([entry("a", Kind.ARRAY, three)]))
     with pytest.raises(CheckpointError, match="'b' claims 3 texts, and at most 5 of them are read in a whole file"):

@@ -15,9 +15,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 
 import core
 from core.checkpoints import load
-from core.checkpoints.gguf.header import Header
-from core.checkpoints.gguf.pre_tokenizers import RULES
-from core.checkpoints.gguf.tokenizer import tokenizer_of
+from core.checkpoints.gguf import Header
+from core.checkpoints.gguf.tokenizer import RULES, tokenizer_of
 from core.errors import CheckpointError, TextError
 from tests.core.gguf.written import arrays_of, bert, config_of, llama, llama_values, write
 from tests.core.published import reference

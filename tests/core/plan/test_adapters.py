@@ -14,10 +14,9 @@ from core.errors import ConfigError, Refused
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer, to_dtype
 from core.plan import PRESETS, Workload, alive_bytes, memory_plan, parameters, plan, stored_weights
-from core.plan.adapters import adapter_numbers
-from core.plan.live_bytes import LiveBytes
-from core.plan.measured import Subject, measure
-from core.plan.ways import attending, ran
+from core.plan.live_memory import Subject, measure
+from core.plan.tracing import LiveBytes, attending, ran
+from core.plan.training import adapter_numbers
 from tests.core.plan.configs import cases
 from tests.thorough import part
 

@@ -11,8 +11,8 @@ import pytest
 from core.errors import ConfigError
 from core.model.config import ModelConfig
 from core.plan import PRESETS, Memory, Workload, memory_plan, on_cards, parameters, stored_weights, traffic
-from core.plan.cards import Split, fullest
-from core.plan.weights import layer_bytes
+from core.plan.parameters import layer_bytes
+from core.plan.verdict import Split, fullest
 from tests.core.plan.configs import cases
 
 LLAMA, GPT2, MISTRAL, T5 = (PRESETS[name].config for name in ("llama-3-8b", "gpt2", "mistral-7b", "t5-small"))

@@ -15,7 +15,7 @@ from core.edits import Edit
 from core.errors import ConfigError
 from core.model.config import ModelConfig
 from core.plan import PRESETS, chunked_run_bytes, run_bytes
-from core.plan.live_bytes import LiveBytes
+from core.plan.tracing import LiveBytes
 from core.run import chunks
 from tests.core.plan.configs import Case, cases
 from tests.core.plan.test_runs import RULES, no_grad, tokens, tracing, untrained

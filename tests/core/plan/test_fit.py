@@ -10,7 +10,7 @@ import pytest
 from core.errors import ConfigError
 from core.model.config import ModelConfig
 from core.plan import PRESETS, Workload, alive_bytes, longest_fit, memory_plan, with_layers
-from core.plan.measured import Subject, measure
+from core.plan.live_memory import Subject, measure
 from tests.core.plan.configs import Case, cases
 from tests.thorough import part
 

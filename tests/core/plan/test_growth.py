@@ -8,9 +8,9 @@ from typing import Any, get_args
 import pytest
 
 from core.errors import ConfigError
+from core.labs.scaling import LENGTHS, What, accesses, bottleneck, doubled
 from core.plan import PRESETS, Workload, memory_plan
-from core.plan.devices import device_named
-from core.plan.growth import LENGTHS, What, accesses, bottleneck, doubled
+from core.plan.operations import device_named
 from tests.core.plan.configs import cases
 
 GPT2, LLAMA, T5, BERT = (PRESETS[name].config for name in ("gpt2", "llama-3-8b", "t5-small", "bert-base"))

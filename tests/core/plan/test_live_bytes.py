@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer
-from core.plan.live_bytes import LiveBytes
+from core.plan.tracing import LiveBytes
 
 SHAPE = {"vocab_size": 97, "d_model": 64, "n_heads": 4, "d_ff": 128, "n_ctx": 300}
 

@@ -26,8 +26,7 @@ from core.plan import (
     total_flops,
     trace_shapes,
 )
-from core.plan.devices import device_named
-from core.plan.operations import ideal_bytes
+from core.plan.operations import device_named, ideal_bytes
 from tests.core.plan.configs import cases
 from tests.thorough import part
 

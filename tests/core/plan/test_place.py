@@ -8,7 +8,7 @@ import torch
 from core.device import total_bytes
 from core.errors import ConfigError
 from core.plan import DEVICES, Place, of_bytes, on_card, on_machine
-from core.plan import place as module
+from core.plan import verdict as module
 
 MiB = 1 << 20
 

@@ -19,7 +19,7 @@ from core.model.hooks import hook_points, hooked
 from core.model.text import Tokens, from_ids
 from core.model.transformer import Transformer, to_dtype
 from core.plan import run_bytes
-from core.plan.live_bytes import LiveBytes
+from core.plan.tracing import LiveBytes
 from core.run.recorder import Held
 from tests.core.plan.configs import Case, cases
 
@@ -28,7 +28,7 @@ BASE = core.build(ModelConfig(vocab_size=2, d_model=2, n_heads=1, d_ff=1, n_deco
 
 
 def untrained(config: ModelConfig, dtype: torch.dtype) -> core.Loaded:
-    """What core.checkpoints.build gives, without the time that drawing its numbers takes: they play no part."""
+    """What core.checkpoints.from_config gives, without the time that drawing its numbers takes: they play no part."""
     model = to_dtype(Transformer(config), dtype).eval().requires_grad_(False)
     return replace(BASE, config=config, model=model, dtype=dtype)
 

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from core.errors import ConfigError
 from core.model.config import ModelConfig
 from core.plan import PRESETS, parameters, plan, prefill, total_flops, trace_shapes
-from core.plan.saved import lesson_terms, saved_layer
-from core.plan.training import kept_activations
+from core.plan.training import kept_activations, lesson_terms, saved_layer
 from core.plan.workload import Attention, Workload
 from tests.core.plan.configs import cases
 from tests.thorough import how_many

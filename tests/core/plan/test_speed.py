@@ -9,9 +9,8 @@ import pytest
 
 from core.errors import ConfigError
 from core.plan import DEVICES, PRESETS, Device, Speed, Workload, decode, kv_cache, memory_plan, parameters, plan, speed
-from core.plan.devices import device_named
-from core.plan.operations import ideal_bytes, prompt, total_flops
-from core.plan.speed import reading, writing
+from core.plan.operations import device_named, ideal_bytes, prompt, total_flops
+from core.plan.plan import reading, writing
 from tests.core.plan.configs import cases
 
 LLAMA, GPT2, BERT, T5, MISTRAL = (

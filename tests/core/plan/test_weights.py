@@ -10,9 +10,9 @@ import pytest
 from core import ModelConfig
 from core.errors import ConfigError
 from core.plan import PRESETS, decode, kv_cache, memory_plan, parameters, stored_weights
-from core.plan.dtypes import CACHE, FORMATS, MIXES, WEIGHT_FORMATS
 from core.plan.operations import ideal_bytes
-from core.plan.weights import Matrix, _alike, _gguf, matrices
+from core.plan.parameters import Matrix, _alike, _gguf, matrices
+from core.plan.workload import CACHE, FORMATS, MIXES, WEIGHT_FORMATS
 from tests.core.plan.configs import cases
 from tests.thorough import part
 

@@ -20,7 +20,7 @@ from app.rooms.lessons.written.faults import Fault, nearest
 from app.rooms.lessons.written.lesson import CHECKS, Check, Option, Written, WrittenLesson, pieces_of
 from app.rooms.lessons.written.rules import Rules, nouns
 from app.session.models import MODELS
-from core.checkpoints.described import read_config
+from core.checkpoints.from_config import read_config
 from core.errors import Refused
 
 HEAD_KEYS = ("lesson", "model", "language")

@@ -392,7 +392,7 @@ export class Experts {
   snippet(lines) {
     return [
       ...lines,
-      "from headlight.read.experts import routing",
+      "from headlight.read.layer_walk import routing",
       "",
       `found = routing(run, "${this.stack}")`,
       `numbers = found.chosen[${this.row}], found.weights[${this.row}]  # layer ${this.layer}: [token, choice]`,

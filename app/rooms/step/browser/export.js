@@ -30,7 +30,7 @@ export function snippet(lines, on, cell) {
   if (kind === "classes") return [...code, "numbers = run.classes()", ""].join("\n");
   if (kind in ENDED)
     return [
-      "from headlight.read.ending import ending",
+      "from headlight.read.next_token_loss import ending",
       "",
       ...code.slice(0, -1),
       `end = ending(run, ${header.query})`,
@@ -39,7 +39,7 @@ export function snippet(lines, on, cell) {
     ].join("\n");
   if (kind === "why")
     return [
-      "from headlight.learn.residual_paths import residual_paths",
+      "from headlight.labs.worked_examples import residual_paths",
       "",
       "numbers = [path.gradients for path in residual_paths()]  # with the residual: pre, post, no norm; then without",
       "",
@@ -72,14 +72,14 @@ export function snippet(lines, on, cell) {
   if (kind === "token")
     return [
       ...code,
-      "from headlight.read.additions import start",
+      "from headlight.read.layer_walk import start",
       `numbers = start(run, "${header.stack}", ${header.query}).parts[0][1]`,
       "",
     ].join("\n");
   if (kind === "embed")
     return [
       ...code,
-      "from headlight.read.additions import start",
+      "from headlight.read.layer_walk import start",
       `numbers = start(run, "${header.stack}", ${header.query}).embed`,
       "",
     ].join("\n");

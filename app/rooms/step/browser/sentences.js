@@ -40,7 +40,7 @@ export const sentence = (template, parts) =>
     });
 
 const strong = (/** @type {string} */ text) => [text, ""];
-const [RESTS, SHORT] = [0.9, 0.5]; // of a weight, and of the median length of a value: as core.read.worth has it
+const [RESTS, SHORT] = [0.9, 0.5]; // of a weight, and of the median length of a value: as core.read.key_steps has it
 const NAMED = 4; // words that come later, which are named one by one
 
 // {sentence, equation, code} of a step

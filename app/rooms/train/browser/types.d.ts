@@ -31,7 +31,7 @@ export interface FrameFacts {
   ahead?: number[][];
 }
 
-/** A step at which a run turns, by a rule of core/learn/moments.py. */
+/** A step at which a run turns, by a rule of core/learn/recorded_runs.py. */
 export interface Moment {
   kind: "start" | "plateau" | "finds" | "right" | "back" | "done";
   step: number;
