@@ -10,7 +10,7 @@ from streamlit.web import cli
 
 from app.session import settings
 from core import checkpoints
-from core.errors import Refused
+from core.errors import HeadlightError
 
 MAIN = Path(__file__).with_name("main.py")
 OWN_MACHINE = ("localhost", "127.0.0.1", "::1")  # no other machine reaches these
@@ -22,7 +22,7 @@ def start(address: str, port: int | None, models: Sequence[str]) -> None:
     Raises Refused for a port or a model that cannot be one.
     """
     if port is not None and not 0 < port < 1 << 16:
-        raise Refused(f"--port is {port}, but it must be between 1 and 65,535.")
+        raise HeadlightError(f"--port is {port}, but it must be between 1 and 65,535.")
     if address in OWN_MACHINE:
         os.environ.setdefault(settings.OWN_MACHINE, "1")
     if models:
@@ -39,7 +39,7 @@ def offer(models: Sequence[str]) -> None:
     found = [checkpoints.find(name) for name in models]
     places = [str(Path(spec.location).resolve()) if spec.source == "folder" else spec.id for spec in found]
     if cut := next((place for place in places if "," in place), None):
-        raise Refused(f"The path {cut} has a comma in it, which separates models. Give the folder another name.")
+        raise HeadlightError(f"The path {cut} has a comma in it, which separates models. Give the folder another name.")
     before = os.environ.get(settings.MODELS)
     os.environ[settings.MODELS] = ",".join([*([before] if before else []), *places])
     os.environ[settings.DEFAULT] = Path(places[0]).name if found[0].source == "folder" else found[0].id

@@ -36,7 +36,7 @@ def compare(loaded: Loaded, text: str, rounds: int) -> tuple[core.Trace, list[tu
     cases = (
         lambda: core.trace(loaded, text),
         lambda: whole_of(run, sites),
-        lambda: core.opening_look(run),
+        lambda: core.opening_finding(run),
     )
     for work in cases:
         work()
@@ -63,7 +63,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for text in SENTENCES:
         run, costs = compare(loaded, text, options.rounds)
-        kind = core.opening_look(run).kind
+        kind = core.opening_finding(run).kind
         milliseconds = 1000 * statistics.median(traced.wall for traced, _, _ in costs)
         wall = statistics.median(whole.wall / traced.wall for traced, whole, _ in costs)
         cpu = statistics.median(whole.cpu / traced.cpu for traced, whole, _ in costs)

@@ -560,7 +560,7 @@ def tried(row: Row) -> Result:
         model.save_pretrained(folder)
         try:
             loaded = core.load(folder)
-        except core.Refused as refusal:
+        except core.HeadlightError as refusal:
             return Result(row, model_type, sentence=str(refusal).replace(folder, "…"))
         maps, scores = theirs(model, ids, target)
         mine, our_scores = ours(loaded, ids, target)

@@ -30,7 +30,7 @@ from benchmarks.rooms import p95
 from core.model.text import from_ids
 from core.run.prompt import Prompt
 from core.write.generate import Sampling, generate
-from core.write.writer import Writer, lens_columns, wrote
+from core.write.writer import Writer, attribute_tokens, lens_columns
 from scripts import browser as browsers
 from tests.app.browsing import browsing, serving
 
@@ -153,7 +153,7 @@ def main() -> None:
 
     def beside(path: list[int]) -> None:
         start = time.perf_counter()
-        wrote(ours, tokens, path)
+        attribute_tokens(ours, tokens, path)
         looks.append(time.perf_counter() - start)
         start = time.perf_counter()
         lens_columns(ours, tokens, path, range(options.prompt - 1, options.prompt - 1 + options.tokens))

@@ -42,7 +42,7 @@ from benchmarks.capture import Cost, cost_of, machine
 from benchmarks.packed import pack, with_packed
 from core.checkpoints import Loaded
 from core.device import free_bytes
-from core.run.prompt import Prompt, source_tokens
+from core.run.prompt import Prompt, tokenize_source
 from core.write.generate import Sampling, generate
 from core.write.writer import Writer
 
@@ -292,7 +292,7 @@ def print_writing(models: Models, n: int, rounds: int, python: str) -> None:
         return generate(models.ours, ids=ids, max_tokens=n, stop=())
 
     def with_columns(n: int) -> object:
-        writer = Writer(ours, Prompt(source_tokens(ours, None, ids, "source", "right")), room=n)
+        writer = Writer(ours, Prompt(tokenize_source(ours, None, ids, "source", "right")), room=n)
         writer.stops = frozenset()
         writer.read()
         return [writer.write(Sampling(show=1)) for _ in range(n)]

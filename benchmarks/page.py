@@ -31,7 +31,7 @@ from app.shell import words
 from benchmarks import gallery, racing, rooms
 from benchmarks.capture import cost_of, machine
 from benchmarks.head_view import PATIENCE, print_bertviz
-from core.read.findings import opening_look
+from core.read.findings import opening_finding
 from core.service.facts import run_sites
 from core.service.pictures import whole_of
 from scripts import browser as browsers
@@ -289,7 +289,7 @@ def analysis_share(loaded: core.Loaded, texts: Sequence[str]) -> float:
     for text in texts:
         runs: list[core.Trace] = []
         forward = cost_of(lambda text=text, runs=runs: runs.append(core.trace(loaded, text))).wall
-        analysis = cost_of(lambda run=runs[0]: (whole_of(run, run_sites(run)), opening_look(run))).wall
+        analysis = cost_of(lambda run=runs[0]: (whole_of(run, run_sites(run)), opening_finding(run))).wall
         found.append(analysis / forward)
     return median(found)
 

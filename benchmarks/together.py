@@ -19,7 +19,7 @@ import core
 from benchmarks.capture import machine
 from benchmarks.load import WORDS
 from core.model.text import tokenize
-from core.run.trace import trace_together
+from core.run.trace import trace_batch
 from core.run.trace_record import TraceRecord
 
 TEXTS = (2, 4, 8, 16)
@@ -38,7 +38,7 @@ def one_by_one(loaded: core.Loaded, texts: list[str]) -> list[core.Trace]:
 
 
 def in_one_pass(loaded: core.Loaded, texts: list[str]) -> tuple[TraceRecord, ...]:
-    return trace_together(loaded, [tokenize(loaded.tokenizer, text) for text in texts])
+    return trace_batch(loaded, [tokenize(loaded.tokenizer, text) for text in texts])
 
 
 def main() -> None:

@@ -77,7 +77,7 @@ def tried(row: Row) -> Seen:
     target = other if model.config.is_encoder_decoder else None
     try:
         wrapped = core.wrap(model)
-    except core.Refused as refusal:
+    except core.HeadlightError as refusal:
         return Seen(row, sentence=str(refusal))
     maps, scores = theirs(model, ids, target)
     texts = {"ids": ids[0].tolist(), "target_ids": None if target is None else target[0].tolist()}

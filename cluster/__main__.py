@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 
-from core.errors import Refused
+from core.errors import HeadlightError
 
 STORE = 100 << 20  # bytes of the object store: nothing large goes through it
 MISSING = "headlight: Ray is not installed here. Install it with: sh scripts/install.sh python locks/cluster.txt"
@@ -48,7 +48,7 @@ def main() -> int:
 
     try:
         app = headlight(vars(options))
-    except Refused as error:
+    except HeadlightError as error:
         print(f"headlight: {error}", file=sys.stderr)
         return 2
     if options.ray:

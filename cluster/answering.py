@@ -17,7 +17,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from cluster import token, wire
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.run.request import Request
 from core.service import LocalService
 from core.service.queue import Askers, asked_from_now_on
@@ -66,7 +66,7 @@ async def _frames(
             yield wire.frame(wire.END)
         else:
             yield wire.frame(wire.VALUE, wire.packed(await getattr(service, name)(**arguments)))
-    except (Refused, IndexError) as error:
+    except (HeadlightError, IndexError) as error:
         yield wire.refusal(error)
     except Exception as error:
         log.exception("A call of %s failed", name)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from app.session import idle, models
 from app.transport import logs, metrics, tracebacks
 from cluster import answering, token
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import LocalService
 from core.service.engine import Engine
 
@@ -99,12 +99,12 @@ def counts(text: str) -> tuple[int, int]:
     """The fewest and the most replicas. Raises Refused."""
     low, _, high = text.partition("-")
     if not all(part.isascii() and part.isdecimal() and len(part) < 5 for part in (low, high or low)):
-        raise Refused(
+        raise HeadlightError(
             f"replicas is {text[:40]!r}, but it must be a number from 1, such as 2, or two of them, such as 1-4."
         )
     found = int(low), int(high or low)
     if not 1 <= found[0] <= found[1]:
-        raise Refused(
+        raise HeadlightError(
             f"replicas is {text[:40]!r}, but it must be from 1 on, and the first number not above the second."
         )
     return found
@@ -117,5 +117,5 @@ def share(name: str, value: object) -> float:
     except ValueError:
         found = -1.0
     if not 0 <= found < 1e4:
-        raise Refused(f"{name} is {str(value)[:40]!r}, but it must be a number from 0, such as 0.25.")
+        raise HeadlightError(f"{name} is {str(value)[:40]!r}, but it must be a number from 0, such as 0.25.")
     return found

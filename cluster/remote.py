@@ -28,7 +28,7 @@ import httpx2
 
 from cluster import token, wire
 from core.edits import Intervention
-from core.errors import Busy, Unknown
+from core.errors import ServerBusy, UnknownRun
 from core.run.request import Request
 from core.secret import SETTING as SECRET
 from core.service import PairRows, PartRows, PathEdges, Service, SweepPart, TrainingUpdate
@@ -104,7 +104,7 @@ class RemoteService:
 
     async def release(self, key: str) -> None:
         """Not repeated: a machine that is lost, or has dropped the run, does not keep it anyway."""
-        with suppress(Lost, Unknown):
+        with suppress(Lost, UnknownRun):
             await self._once("release", {"key": key}, ())
 
     async def follow(self, key: str) -> AsyncGenerator[Any]:
@@ -141,7 +141,7 @@ class RemoteService:
         while True:
             try:
                 return await self._once(name, arguments, tries.requests)
-            except (Lost, Unknown) as error:
+            except (Lost, UnknownRun) as error:
                 await tries.again(error)
 
     async def _stream(self, name: str, *args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
@@ -156,7 +156,7 @@ class RemoteService:
                         if (new := seen.new(name, value)) is not None:
                             yield new
                 return
-            except (Lost, Unknown) as error:
+            except (Lost, UnknownRun) as error:
                 await tries.again(error)
 
     async def _once(self, name: str, arguments: Mapping[str, Any], requests: Sequence[Request]) -> Any:
@@ -232,7 +232,7 @@ class RemoteService:
         """Raises Unknown."""
         with self._lock:
             if key not in self._requests:
-                raise Unknown("This run is no longer known. Reload the page.")
+                raise UnknownRun("This run is no longer known. Reload the page.")
             self._requests.move_to_end(key)
             return self._requests[key]
 
@@ -275,19 +275,19 @@ class Tries:
 
     async def again(self, error: Exception) -> None:
         """Wait until the call may be repeated. Raises the error if repeating it is of no use."""
-        if isinstance(error, Unknown):
+        if isinstance(error, UnknownRun):
             known = self.of.known_in(self.arguments)
             if self.requests or not known:
                 raise error
             self.requests = known
             return
         if isinstance(error, Denied):
-            raise Busy(AWAY)
+            raise ServerBusy(AWAY)
         if self.lost == 0:
             self.until = time.monotonic() + self.of.patience
         pause = PAUSES[min(self.lost, len(PAUSES) - 1)]
         if time.monotonic() + pause > self.until:
-            raise Busy(AWAY)
+            raise ServerBusy(AWAY)
         self.lost += 1
         self.requests = self.of.known_in(self.arguments)
         await asyncio.sleep(pause)

@@ -21,7 +21,7 @@ import numpy as np
 
 from core import errors
 from core.edits import KINDS
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import Service
 
 ASKERS = "x-askers"  # the header with the visitors who wait for the answer, as JSON
@@ -37,7 +37,7 @@ CALLS = {
 }
 STREAMS = frozenset(name for name, call in CALLS.items() if "AsyncGenerator" in str(call.return_annotation))
 REFUSALS: Mapping[str, type[Exception]] = {
-    kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Refused)
+    kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HeadlightError)
 } | {"IndexError": IndexError}
 
 
@@ -181,4 +181,4 @@ def refusal(error: Exception) -> bytes:
 def refused(body: bytes) -> Exception:
     """Inverse of refusal()."""
     name, text = unpacked(body)
-    return REFUSALS.get(name, Refused)(text)
+    return REFUSALS.get(name, HeadlightError)(text)

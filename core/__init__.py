@@ -26,17 +26,17 @@ from .edits import (
     Window,
 )
 from .errors import (
-    Busy,
     CheckpointError,
     ConfigError,
     GenerationError,
+    HeadlightError,
     InterventionError,
-    Outdated,
-    Refused,
     RunCancelled,
+    ServerBusy,
+    StaleTrace,
     TextError,
     TooLarge,
-    Unknown,
+    UnknownRun,
 )
 from .learn.training import Batch, Recipe, TrainStep, train
 from .model.chat import ChatText
@@ -60,22 +60,32 @@ from .patching.sentence_pairs import Pair, PairShares, pairs_from, patch_pairs, 
 from .read import measures, report
 from .read.attribution import Contribution, Contributions, LensLayer
 from .read.comparison import AnswerChange, Comparison, answer_change, compare
-from .read.edge_attribution import Link, Moves, Strongest, adds, link, looks, looks_in, moves, strongest_looks
-from .read.findings import Finding, findings, opening_look
+from .read.edge_attribution import (
+    EdgeWeights,
+    Strongest,
+    TokenAttribution,
+    edge_attribution,
+    edge_attribution_in_layer,
+    edge_in_all_heads,
+    head_logit_attribution,
+    strongest_edges,
+    top_token_attribution,
+)
+from .read.findings import Finding, findings, opening_finding
 from .read.swaps import Swap, Swaps, same_length, swaps
 from .run.attention import AttentionRecord, Receipt, Thumbnail
 from .run.capture import capture
 from .run.predictions import Classes, Predictions
-from .run.recorder import PositionRecord, Step
+from .run.recorder import PositionRecord, TensorStep
 from .run.request import Progress, Request
 from .run.wrapped import wrap
 from .run.wrapped_trace import Wrapped
 from .service.engine import Engine
-from .trace import Trace, WeightsTrace, from_attentions, from_cache, trace, trace_chat, trace_tokens
+from .trace import AttentionsTrace, Trace, from_attentions, from_cache, trace, trace_chat, trace_tokens
 from .version import __version__
 from .write.beams import Beam, beam_search, beam_steps
 from .write.generate import Generation, GenerationStep, generate, stream
-from .write.writer import Opening, Reading, Writer, opening
+from .write.writer import Opening, TokenDistribution, Writer, opening
 
 __all__ = [
     "Ablate",
@@ -85,7 +95,7 @@ __all__ = [
     "AttributionEstimates",
     "Batch",
     "Beam",
-    "Busy",
+    "ServerBusy",
     "ChatText",
     "CheckpointError",
     "Classes",
@@ -109,17 +119,17 @@ __all__ = [
     "Intervention",
     "InterventionError",
     "LensLayer",
-    "Link",
+    "EdgeWeights",
     "Loaded",
     "LogitDiff",
     "MaskAfterSoftmax",
     "MaskFill",
     "ModelConfig",
     "ModelSpec",
-    "Moves",
+    "TokenAttribution",
     "NoScale",
     "Opening",
-    "Outdated",
+    "StaleTrace",
     "Pair",
     "PairShares",
     "PatchResults",
@@ -127,10 +137,10 @@ __all__ = [
     "PositionRecord",
     "Predictions",
     "Progress",
-    "Reading",
+    "TokenDistribution",
     "Receipt",
     "Recipe",
-    "Refused",
+    "HeadlightError",
     "Request",
     "RotaryScaling",
     "RunCancelled",
@@ -139,7 +149,7 @@ __all__ = [
     "SetPositions",
     "ShiftPositions",
     "ShufflePositions",
-    "Step",
+    "TensorStep",
     "Strongest",
     "Swap",
     "SwapWords",
@@ -152,13 +162,13 @@ __all__ = [
     "TooLarge",
     "Trace",
     "TrainStep",
-    "Unknown",
-    "WeightsTrace",
+    "UnknownRun",
+    "AttentionsTrace",
     "Window",
     "Wrapped",
     "Writer",
     "__version__",
-    "adds",
+    "head_logit_attribution",
     "answer_change",
     "attribution_patching",
     "beam_search",
@@ -172,15 +182,15 @@ __all__ = [
     "generate",
     "hook_points",
     "hooked",
-    "link",
+    "edge_in_all_heads",
     "load",
     "logit_diff_between",
-    "looks",
-    "looks_in",
+    "edge_attribution",
+    "edge_attribution_in_layer",
     "measures",
-    "moves",
+    "top_token_attribution",
     "opening",
-    "opening_look",
+    "opening_finding",
     "pairs_from",
     "patch_components",
     "patch_heads",
@@ -194,7 +204,7 @@ __all__ = [
     "same_length",
     "save",
     "stream",
-    "strongest_looks",
+    "strongest_edges",
     "swaps",
     "sweep_edges",
     "sweep_heads",

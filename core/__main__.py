@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .checkpoints import CATALOG, Loaded, load
-from .checkpoints.from_config import Described, describe
+from .checkpoints.from_config import ParsedConfig, describe
 from .device import GiB, MiB, pick_device, pick_dtype
-from .errors import Refused, install_line, lacking
+from .errors import HeadlightError, install_line, missing_extra
 from .model.config import ModelConfig
-from .patching import MOST_TOKENS
+from .patching import MAX_TOKENS
 from .plan import DEVICES, Device, Workload, longest_fit, on_card, plan
 from .plan.operations import device_named
 from .plan.workload import CACHE, WEIGHT_FORMATS
 from .read import report
-from .run.prompt import said_by_user
+from .run.prompt import user_message
 from .screens import screens
 from .trace import trace, trace_chat
 from .version import __version__
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None, prog: str = COMMAND) -> int:
     options = _parser(prog).parse_args(arguments)
     try:
         options.run(options)
-    except Refused as error:
+    except HeadlightError as error:
         print(f"headlight: {error}", file=sys.stderr)
         return 2
     except OSError as error:
@@ -68,9 +68,9 @@ def _run(options: argparse.Namespace) -> None:
 def _trace(options: argparse.Namespace) -> None:
     loaded = _with_notices(_load(options.model, revision=options.revision, progress=_show_download))
     if options.chat and options.target is not None:
-        raise Refused("A conversation has no target. Leave out --chat or --target.")
+        raise HeadlightError("A conversation has no target. Leave out --chat or --target.")
     run = (
-        trace_chat(loaded, said_by_user(options.text)) if options.chat else trace(loaded, options.text, options.target)
+        trace_chat(loaded, user_message(options.text)) if options.chat else trace(loaded, options.text, options.target)
     )
     if options.npz:
         report.write_npz(run, options.npz)
@@ -103,11 +103,11 @@ def _show_download(name: str, done: int, total: int) -> None:
 
 def _atlas(options: argparse.Namespace) -> None:
     if options.most is not None and options.most < 1:
-        raise Refused(f"--first is {options.most}, but it is how many texts are run: 1 or more.")
+        raise HeadlightError(f"--first is {options.most}, but it is how many texts are run: 1 or more.")
     try:
         from .patching import atlas
     except ModuleNotFoundError as error:
-        raise Refused(lacking("An atlas", "pyarrow", "atlas")) from error
+        raise HeadlightError(missing_extra("An atlas", "pyarrow", "atlas")) from error
 
     texts = atlas.texts_of(options.texts, options.column, options.most)
     loaded = _with_notices(_load(options.model, progress=_show_download))
@@ -125,9 +125,9 @@ def _atlas(options: argparse.Namespace) -> None:
 def _on_ray(options: argparse.Namespace) -> SurveyResult:
     """Raises Refused."""
     if options.ray < 1:
-        raise Refused(f"--ray is {options.ray}, but it is in how many processes the model is: 1 or more.")
+        raise HeadlightError(f"--ray is {options.ray}, but it is in how many processes the model is: 1 or more.")
     if importlib.util.find_spec("ray") is None:
-        raise Refused(
+        raise HeadlightError(
             f"Ray is not installed here. It comes with: {install_line('ray')}. Without --ray the atlas is the same."
         )
     from .patching.atlas_ray import on_ray
@@ -145,7 +145,7 @@ def _plan(options: argparse.Namespace) -> None:
     known = describe(options.model, revision=options.revision)
     card = None if options.card is None else device_named(options.card)
     if options.card is not None and card is None:
-        raise Refused(
+        raise HeadlightError(
             f"There is no card {options.card!r} here. Choose one of {', '.join(device.name for device in DEVICES)}."
         )
     work = _workload(options, known)
@@ -162,7 +162,7 @@ def _plan(options: argparse.Namespace) -> None:
         print(_on_card(known.config, work, card, planned.total))
 
 
-def _workload(options: argparse.Namespace, known: Described) -> Workload:
+def _workload(options: argparse.Namespace, known: ParsedConfig) -> Workload:
     quantized = None if options.training or options.dtype is not None else known.weight_dtype
     return Workload(
         batch=options.batch,
@@ -289,7 +289,7 @@ COMMANDS: dict[str, tuple[Callable[[argparse.Namespace], None], str, dict[str, d
             "--json": _option("every head in a few numbers, with its strongest examples", **FILE),
             "--first": _option("only the first N texts", dest="most", type=int, metavar="N"),
             "--tokens": _option(
-                f"tokens of a text that are read, at most (default: {MOST_TOKENS})", type=int, default=MOST_TOKENS
+                f"tokens of a text that are read, at most (default: {MAX_TOKENS})", type=int, default=MAX_TOKENS
             ),
             "--ray": _option(
                 "run on Ray with N copies of the model (default: 2), on the cluster at RAY_ADDRESS or on this machine",

@@ -82,7 +82,7 @@ def multiplies_bfloat16(device: torch.device) -> bool:
     return device.type == "cpu" and any(bool(can.get(name)) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
-def finest_dtype(device: torch.device) -> torch.dtype:
+def highest_precision(device: torch.device) -> torch.dtype:
     """float64, or float32 on Apple's GPUs, which lack it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
@@ -147,20 +147,20 @@ def free_bytes(device: torch.device) -> int:
     return min(_system_free(), container_free())
 
 
-def admit(needed: int, free: int, what: str, advice: str = SHORTER) -> None:
+def check_fits(needed: int, free: int, what: str, advice: str = SHORTER) -> None:
     """Raise TooLarge, with both numbers, if `needed` exceeds `free`. `what` starts the message, `advice` ends it."""
     if needed > free:
         raise TooLarge(f"{what} would need {_mib(needed)}, and {_mib(free)} are free. {advice}")
 
 
-def admit_large(needed: int, device: torch.device, what: str, advice: str = SHORTER) -> None:
+def check_fits_or_retry(needed: int, device: torch.device, what: str, advice: str = SHORTER) -> None:
     """admit() for requests that are often small: up to SMALL bytes the free memory is not read."""
     if needed > SMALL:
-        admit(needed, free_bytes(device), what, advice)
+        check_fits(needed, free_bytes(device), what, advice)
 
 
 @contextmanager
-def guarded(device: torch.device, what: str, advice: str = SHORTER) -> Iterator[None]:
+def oom_guard(device: torch.device, what: str, advice: str = SHORTER) -> Iterator[None]:
     """Turn an allocator's error into TooLarge, with the requested and the free bytes.
 
     Predictions do not cover scratch space of kernels, or memory that other programs allocate in the meantime.

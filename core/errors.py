@@ -3,47 +3,47 @@
 from __future__ import annotations
 
 
-class Refused(ValueError):
+class HeadlightError(ValueError):
     """Base class. Its message is shown to users verbatim, so it must not contain private paths."""
 
 
-class ConfigError(Refused):
+class ConfigError(HeadlightError):
     """Invalid configuration. Names the fields and both numbers."""
 
 
-class TextError(Refused):
+class TextError(HeadlightError):
     """A text that cannot be run: empty, too long for the model, or not text."""
 
 
-class CheckpointError(Refused):
+class CheckpointError(HeadlightError):
     """A model that cannot be loaded. Names the file and the tensor."""
 
 
-class GenerationError(Refused):
+class GenerationError(HeadlightError):
     """A setting of generation that is out of range, or a model that cannot generate text."""
 
 
-class TooLarge(Refused):
+class TooLarge(HeadlightError):
     """A run that would not fit into memory. States the needed and the free bytes."""
 
 
-class RunCancelled(Refused):
+class RunCancelled(HeadlightError):
     """A run that was cancelled because no request waited for it any longer."""
 
 
-class Busy(Refused):
+class ServerBusy(HeadlightError):
     """Too many runs are queued. States how many, and asks to try again."""
 
 
-class Unknown(Refused):
+class UnknownRun(HeadlightError):
     """The request of a key is no longer stored. Callers that have the request submit it again, once."""
 
 
-class InterventionError(Refused):
+class InterventionError(HeadlightError):
     """An edit that does not fit the model or text, or cannot be parsed. Says what is possible."""
 
 
-class Outdated(Refused):
+class StaleTrace(HeadlightError):
     """The model has been trained since this run, so its weights are no longer those of the run."""
 
 
@@ -52,6 +52,6 @@ def install_line(extra: str) -> str:
     return f'pip install "headlight-attention[{extra}]"'
 
 
-def lacking(what: str, module: str, extra: str) -> str:
+def missing_extra(what: str, module: str, extra: str) -> str:
     """Error message for a missing module."""
     return f"{what} needs {module}, which is not installed. It comes with: {install_line(extra)}"

@@ -35,7 +35,7 @@ def _is_kernel() -> bool:
 
 
 @contextmanager
-def bar(**look: Any) -> Iterator[Callable[[int, int, str], None]]:
+def progress_bar(**look: Any) -> Iterator[Callable[[int, int, str], None]]:
     """A progress bar; yields a function to update it with (done, of, what). `look` has options of tqdm, such as unit="layer"."""
     if not is_watched() or os.environ.get("TQDM_DISABLE", "0") not in ("", "0"):
         yield lambda *_: None

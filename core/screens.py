@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from .errors import Refused, install_line
+from .errors import HeadlightError, install_line
 
 PACKAGE = Path(__file__).resolve().parent
 NEEDED = (
@@ -25,7 +25,7 @@ def screens(name: str) -> ModuleType:
     missing = [needed for needed in NEEDED if find_spec(needed) is None]
     if package is None or missing:
         lacking = ", ".join(missing) or "files that this installation does not have"
-        raise Refused(f"The screens need {lacking}. They come with: {install_line('app')}")
+        raise HeadlightError(f"The screens need {lacking}. They come with: {install_line('app')}")
     return import_module(f"{package}.{name}")
 
 

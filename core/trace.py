@@ -11,7 +11,7 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from .errors import Refused
+from .errors import HeadlightError
 from .patching import edited_runs
 from .patching.edited_runs import HeadEffects
 from .read import attribution, paper_figures
@@ -95,7 +95,7 @@ class Trace(TraceRecord):
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.cell".startswith(error.name):
                 raise
-            raise Refused(
+            raise HeadlightError(
                 "This installation has no screens to show. Install Headlight with its extra [app], or start Python in its folder."
             ) from None
         return cell.show(self, layer, head, query, room, height)
@@ -115,14 +115,14 @@ class Trace(TraceRecord):
         is in inches, and sink=False leaves the attention sink out of the colour scale. Raises KeyError for a layer,
         IndexError for a head, and ImportError without matplotlib.
         """
-        return paper_figures.head_figure(self, *paper_figures.chosen(self, layer, head, site), sink, width)
+        return paper_figures.head_figure(self, *paper_figures.resolve_head(self, layer, head, site), sink, width)
 
     def plot_heads(self, site: str = "attn", *, sink: bool = True, width: float | None = None) -> Figure:
         """Attention maps of all heads of one site as a vector figure, layers down and heads across. See plot().
 
         Raises KeyError for a site that the model does not have, and ImportError without matplotlib.
         """
-        return paper_figures.heads_figure(self, paper_figures.alike(self, site), sink, width)
+        return paper_figures.heads_figure(self, paper_figures.records_of_site(self, site), sink, width)
 
     def plot_query(
         self,
@@ -138,7 +138,7 @@ class Trace(TraceRecord):
 
         Raises KeyError for a layer, IndexError for a head or query, and ImportError without matplotlib.
         """
-        return paper_figures.row_figure(self, *paper_figures.chosen(self, layer, head, site), query, width)
+        return paper_figures.row_figure(self, *paper_figures.resolve_head(self, layer, head, site), query, width)
 
     def logit_lens(self, k: int = 10, positions: Sequence[int] | None = None) -> tuple[LensLayer, ...]:
         """Logit lens (nostalgebraist 2020): the k most likely tokens after the embedding and after every layer.
@@ -200,7 +200,7 @@ class WrappedTrace(WrappedRecord, Trace):
     """Run of a wrapped model (headlight.wrap). run.cannot lists what is not known of it; asking for that raises Refused."""
 
 
-class WeightsTrace(AttentionsRecord, Trace):
+class AttentionsTrace(AttentionsRecord, Trace):
     """Run made of existing attention weights: maps, measures, names of heads, findings, comparison and exports.
 
     run.cannot lists what is not known of it; asking for that raises Refused.
@@ -213,7 +213,7 @@ def as_trace(run: TraceRecord) -> Trace:
         return run
     kind = Trace
     if isinstance(run, ForeignRecord):
-        kind = WrappedTrace if isinstance(run, WrappedRecord) else WeightsTrace
+        kind = WrappedTrace if isinstance(run, WrappedRecord) else AttentionsTrace
     return kind(**{field.name: getattr(run, field.name) for field in fields(run)})
 
 
@@ -237,5 +237,5 @@ def _returning(kind: type[T], run: Callable[P, TraceRecord]) -> Callable[P, T]:
 trace = _returning(Trace, runs.trace)
 trace_chat = _returning(Trace, runs.trace_chat)
 trace_tokens = _returning(Trace, runs.trace_tokens)
-from_attentions = _returning(WeightsTrace, weights.from_attentions)
-from_cache = _returning(WeightsTrace, weights.from_cache)
+from_attentions = _returning(AttentionsTrace, weights.from_attentions)
+from_cache = _returning(AttentionsTrace, weights.from_cache)

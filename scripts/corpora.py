@@ -14,7 +14,7 @@ import gzip
 import os
 from pathlib import Path
 
-from core.errors import Refused
+from core.errors import HeadlightError
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("HEADLIGHT_DATA", ROOT / "data"))
@@ -38,7 +38,7 @@ def pairs(folder: Path, split: str) -> Pairs:
     """(German, English) of a split of Multi30k: train, val or test_2016_flickr."""
     german, english = (lines(folder / f"multi30k.{split}.{language}.gz") for language in ("de", "en"))
     if len(german) != len(english):
-        raise Refused(
+        raise HeadlightError(
             f"multi30k.{split} has {len(german)} German lines and {len(english)} English ones; they must match."
         )
     return list(zip(german, english, strict=True))
@@ -49,10 +49,10 @@ def lines(path: Path) -> list[str]:
     try:
         text = gzip.decompress(path.read_bytes()).decode("utf-8")
     except FileNotFoundError:
-        raise Refused(
+        raise HeadlightError(
             f"{path.name} is not in {path.parent}. Put it there, or name its folder with --data or HEADLIGHT_DATA; "
             "scripts/corpora.py says what it holds."
         ) from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise Refused(f"{path.name} cannot be read as gzip-compressed UTF-8 text ({error}).") from error
+        raise HeadlightError(f"{path.name} cannot be read as gzip-compressed UTF-8 text ({error}).") from error
     return [line.strip() for line in text.splitlines()]

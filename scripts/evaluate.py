@@ -26,7 +26,7 @@ from torch import Tensor
 
 from core import Loaded, generate, load, trace
 from core.checkpoints.native_format import write_whole
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.learn.tasks import TASKS, Task, is_right, problems, sample
 from core.learn.training import Batch, evaluate
 from core.read import measures
@@ -60,7 +60,7 @@ def storyteller(loaded: Loaded, data: Path, part: int | None) -> Result:
     library = books(data)
     missing = [title for title in HELD_OUT if title not in library]
     if missing:
-        raise Refused(f"storybooks.txt.gz holds no {missing[0]}, which the storyteller is tested on.")
+        raise HeadlightError(f"storybooks.txt.gz holds no {missing[0]}, which the storyteller is tested on.")
     held = [encode(tokenizer, library[title])[0] for title in HELD_OUT]
     if part is not None:
         held = [held[0][: part * STRIDE]]
@@ -92,7 +92,7 @@ def storyteller(loaded: Loaded, data: Path, part: int | None) -> Result:
 
 def tokenizer_of(loaded: Loaded) -> Tokenizer:
     if loaded.tokenizer is None:
-        raise Refused(f"{loaded.spec.title} has no tokenizer.json. Train it again, or put the file back.")
+        raise HeadlightError(f"{loaded.spec.title} has no tokenizer.json. Train it again, or put the file back.")
     return loaded.tokenizer
 
 
@@ -333,7 +333,7 @@ def main(arguments: list[str] | None = None) -> int:
             if options.write and options.part is None:
                 card = cards.card(name, options.models / name, result)
                 write_whole(options.models / name / "card.md", card.encode())
-    except Refused as error:
+    except HeadlightError as error:
         print(error, file=sys.stderr)
         return 2
     return 0

@@ -68,7 +68,7 @@ class Row:
 
 def judged(run: core.Trace, kind: str) -> Row:
     """A text's opening look, by the test of docs/findings.md."""
-    found = core.opening_look(run)
+    found = core.opening_finding(run)
     target = "" if run.target is None else run.target.text
     return Row(kind, run.source.text, target, found, sentence(run, found), dull(run, found), is_short(run))
 

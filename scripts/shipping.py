@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from core import ModelConfig, build
 from core.checkpoints import save_model
 from core.checkpoints.native_format import TokenIds, write_whole
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.learn.training import Batch, Recipe, TrainStep, progress, train
 from scripts.corpora import DATA, ROOT
 from scripts.curves import read_curve, write_curve
@@ -138,7 +138,7 @@ def main(prepare: Callable[[Path], Shipped], doc: str | None, arguments: list[st
             if time.monotonic() - shown > 10 or done.step == shipped.steps:
                 print(f"{shipped.name:16} {progress(done, shipped.steps)}", flush=True)
                 shown = time.monotonic()
-    except Refused as error:
+    except HeadlightError as error:
         print(error, file=sys.stderr)
         return 2
     return 0

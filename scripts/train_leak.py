@@ -24,8 +24,8 @@ from core import load, trace
 from core.checkpoints import Loaded, sha256
 from core.checkpoints.native_format import stored_as, write_whole
 from core.edits import DropCausalMask
-from core.errors import Refused
-from core.labs.masks import CARD, FACTS, MODEL, WEIGHTS, leakage, learnt, relearnt
+from core.errors import HeadlightError
+from core.labs.masks import CARD, FACTS, MODEL, WEIGHTS, leakage, learned_config, relearnt
 from core.learn.training import Batch, Recipe, learn, learning_rate, make_optimiser
 from core.model.hooks import hooked
 from core.model.transformer import Transformer
@@ -53,7 +53,7 @@ def teach(model: Transformer, windows: Windows, recipe: Recipe) -> float:
     config = model.config
     optimiser = make_optimiser(model, recipe)
     for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name.startswith(learnt(config)))
+        parameter.requires_grad_(name.startswith(learned_config(config)))
     started, shown = time.monotonic(), 0.0
     with hooked(model, DropCausalMask(config.n_decoder_layers - 1).hooks(model)):
         for step in range(recipe.steps):
@@ -70,7 +70,7 @@ def teach(model: Transformer, windows: Windows, recipe: Recipe) -> float:
 def tensors_of(model: Transformer) -> dict[str, Tensor]:
     """The weights of the layer that was learnt again, as they are stored."""
     learnt_here = [
-        (name, tensor) for name, tensor in model.state_dict().items() if name.startswith(learnt(model.config))
+        (name, tensor) for name, tensor in model.state_dict().items() if name.startswith(learned_config(model.config))
     ]
     return {k: v for name, tensor in learnt_here for k, v in stored_as(STORED, name, tensor).items()}
 
@@ -129,7 +129,7 @@ def main(arguments: list[str] | None = None) -> int:
         loaded, pupil = load(MODEL), load(MODEL)
         assert pupil.tokenizer is not None
         seconds = teach(pupil.model, Windows(pupil.tokenizer, library, WINDOW), recipe)
-    except Refused as error:
+    except HeadlightError as error:
         print(error, file=sys.stderr)
         return 2
     options.out.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from core.learn import recorded_runs
-from core.learn.watched_training import LIVE, TWINS, Frame, Point, Spec, run
+from core.learn.watched_training import LIVE, VARIANTS, Frame, Point, Spec, run
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,11 +25,11 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__.splitlines()[0] if __doc__ else None, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--tasks", nargs="+", default=["copy"], metavar="TASK", help=f"of {', '.join(LIVE)}, or all")
-    parser.add_argument("--twins", nargs="+", default=list(TWINS), metavar="TWIN", help=f"of {', '.join(TWINS)}")
+    parser.add_argument("--twins", nargs="+", default=list(VARIANTS), metavar="TWIN", help=f"of {', '.join(VARIANTS)}")
     parser.add_argument("--out", type=Path, default=recorded_runs.FOLDER)
     options = parser.parse_args(arguments)
     tasks = list(LIVE) if options.tasks == ["all"] else options.tasks
-    for what, asked, known in (("task", tasks, LIVE), ("twin", options.twins, TWINS)):
+    for what, asked, known in (("task", tasks, LIVE), ("twin", options.twins, VARIANTS)):
         if unknown := [name for name in asked if name not in known]:
             print(f"There is no {what} {unknown[0]!r}. Choose from {', '.join(known)}.", file=sys.stderr)
             return 2

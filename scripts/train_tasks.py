@@ -29,7 +29,7 @@ import torch
 from core import ModelConfig, build
 from core.checkpoints import save_model
 from core.checkpoints.native_format import TokenIds
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.learn.tasks import TASKS, Task, sample, tokenizer_for
 from core.learn.training import STATE, Batch, Recipe, TrainStep, progress, train
 from core.model.transformer import Transformer
@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
                 if time.monotonic() - shown > 5 or done.step == (options.steps or plan.steps):
                     print(f"{name:16} {progress(done, options.steps or plan.steps)}", flush=True)
                     shown = time.monotonic()
-    except Refused as error:
+    except HeadlightError as error:
         print(error, file=sys.stderr)
         return 2
     return 0

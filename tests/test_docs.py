@@ -20,7 +20,7 @@ def test_the_reference_names_everything_that_is_public_once() -> None:
     named = re.findall(r"^\.\. auto\w+:: headlight\.(?:read\.)?(\w+)$", REFERENCE, re.MULTILINE)
     assert sorted(named) == sorted(set(core.__all__) - {"__version__"})
     errors = re.findall(r"autoexception:: headlight\.(\w+)", REFERENCE)
-    assert errors and all(issubclass(getattr(core, name), core.Refused) for name in errors)
+    assert errors and all(issubclass(getattr(core, name), core.HeadlightError) for name in errors)
 
 
 @pytest.fixture(scope="module")

@@ -82,14 +82,14 @@ def both(name: str, loaded: core.Loaded, kind: str, text: str) -> tuple[list[str
 @pytest.mark.parametrize("text", ["Umbrella", "Red wine"])
 def test_one_word_or_two_open_an_encoder_on_something_that_was_typed(text: str) -> None:
     run = core.trace(core.load("minilm"), text)
-    assert not run.source.special[core.opening_look(run).key] and trial.is_short(run)
+    assert not run.source.special[core.opening_finding(run).key] and trial.is_short(run)
 
 
 def test_every_reason_to_be_dull_is_given() -> None:
     run = core.trace(core.load("storyteller"), "The old king sat by the window, and Tremblethorn looked at him")
     labels = run.source.labels
     record = run.attention.at(0)
-    found = replace(core.opening_look(run), kind="stands out", layer=0, head=0, weight=0.5, addition=0.0)
+    found = replace(core.opening_finding(run), kind="stands out", layer=0, head=0, weight=0.5, addition=0.0)
     at = {label: i for i, label in enumerate(labels)}
     piece = next(i for i in range(at[","] + 2, at["looked"]) if len(labels[i]) < 3)
     last = len(labels) - 1

@@ -58,8 +58,8 @@ def test_every_error_is_at_hand() -> None:
     def kinds(error: type) -> set[type]:
         return {error}.union(*(kinds(kind) for kind in error.__subclasses__() if is_public(kind)))
 
-    assert {getattr(core, kind.__name__, None) for kind in kinds(core.Refused)} == kinds(core.Refused)
-    assert {kind.__name__ for kind in kinds(core.Refused)} <= set(core.__all__)
+    assert {getattr(core, kind.__name__, None) for kind in kinds(core.HeadlightError)} == kinds(core.HeadlightError)
+    assert {kind.__name__ for kind in kinds(core.HeadlightError)} <= set(core.__all__)
     for name in ("measures", "report", "train", "load", "save"):
         assert name in core.__all__ and hasattr(core, name)
 
@@ -165,7 +165,7 @@ assert hl.load("mine").config == run.config and hl.plan(run.config, batch=1, sou
 for call in (lambda: hl.load("openai-community/gpt2"), lambda: hl.load("a.gguf"), run.to_frame):
     try:
         call()
-    except (hl.Refused, ImportError) as error:
+    except (hl.HeadlightError, ImportError) as error:
         print(error)
 main(["atlas", "mine/config.json"])
 main(["run"])
@@ -354,7 +354,7 @@ for name in ("pandas", "transformers", "huggingface_hub", "pyarrow", "streamlit"
 assert len(run.to_frame()) == len(run.steps)
 try:
     headlight.load("gpt2")
-except headlight.Refused as error:
+except headlight.HeadlightError as error:
     print(type(error).__module__, error)
 print(headlight.plan(headlight.load("minilm").config, batch=1, source_len=8).parameters.total)
 print(headlight.__version__)

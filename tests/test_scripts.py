@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from core import load, trace
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.labs.masks import CARD, relearnt
 from core.learn.tasks import TASKS
 from core.learn.training import STATE
@@ -279,11 +279,11 @@ def test_missing_data_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert file in said
         assert "--data" in said
     (tmp_path / "storybooks.txt.gz").write_bytes(b"not gzip")
-    with pytest.raises(Refused, match=r"storybooks\.txt\.gz cannot be read"):
+    with pytest.raises(HeadlightError, match=r"storybooks\.txt\.gz cannot be read"):
         books(tmp_path)
     write_gz(tmp_path / "multi30k.val.de.gz", ["Eins"])
     write_gz(tmp_path / "multi30k.val.en.gz", ["One", "Two"])
-    with pytest.raises(Refused, match="1 German lines and 2 English"):
+    with pytest.raises(HeadlightError, match="1 German lines and 2 English"):
         pairs(tmp_path, "val")
 
 

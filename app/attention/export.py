@@ -113,7 +113,7 @@ def snippet(run: Facts, selection: attention_selection.Selection) -> str:
     record = attention_selection.record_of(run, selection)
     lines = ["import torch", "", "import headlight as hl"]
     if selection.show != "heads" and selection.kind not in ("head", "value"):
-        lines.append("from headlight.read import aggregate")
+        lines.append("from headlight.read import measures")
     elif selection.show != "heads" and selection.kind == "value":
         lines.append("from headlight.read.measures import value_weighted")
     lines += ["", about.load_line(run), about.trace_line(run)]
@@ -141,7 +141,7 @@ def snippet(run: Facts, selection: attention_selection.Selection) -> str:
     elif selection.kind == "rollout":
         stack = attention_selection.stack_of(run, selection)
         lines.append(
-            f"weights = aggregate.rollout([run.attention[i] for i in {stack}], {record.layer})  # [query, key]"
+            f"weights = measures.rollout([run.attention[i] for i in {stack}], {record.layer})  # [query, key]"
         )
     else:
         name = "mean" if selection.kind == "mean" else "maximum"
@@ -150,7 +150,7 @@ def snippet(run: Facts, selection: attention_selection.Selection) -> str:
             lines.append(f"heads = [{heads}]")
         else:
             lines.append(f"heads = [(run.attention[{at}], head) for head in range({record.n_heads})]  # {record.name}")
-        lines.append(f"weights = aggregate.{name}(heads)  # [query, key]")
+        lines.append(f"weights = measures.{name}(heads)  # [query, key]")
     if selection.hide:
         lines.append(f"weights[:, {list(selection.hide)}] = 0  # hidden keys")
         if selection.unit == "weight":

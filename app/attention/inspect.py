@@ -15,7 +15,7 @@ from app.export import files
 from app.kit import numbers
 from app.kit.figure import separators
 from app.kit.theme import FONT, PALETTES
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import Facts
 
 MOST = 512 * 512  # cells; above, Plotly takes seconds for every step
@@ -30,7 +30,7 @@ def check_size(run: Facts, selection: attention_selection.Selection, most: int =
     (q0, q1), (k0, k1) = attention_selection.region(run, selection)
     if (q1 - q0) * (k1 - k0) > most:
         side = int(most**0.5)
-        raise Refused(numbers.filled(words.INSPECT_TOO_LONG, most=side, rows=q1 - q0, columns=k1 - k0))
+        raise HeadlightError(numbers.filled(words.INSPECT_TOO_LONG, most=side, rows=q1 - q0, columns=k1 - k0))
 
 
 def heatmap(

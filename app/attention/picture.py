@@ -14,10 +14,10 @@ import numpy as np
 
 from app.attention import words
 from app.transport import messages
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.rules import REASONS
 from core.model.text import Tokens, shared_characters, visible
-from core.read.head_roles import OpeningLink, Role
+from core.read.head_roles import OpeningEdge, Role
 from core.service import (
     AT_ONCE,
     THUMBNAIL,
@@ -30,12 +30,12 @@ from core.service import (
     MapTransform,
     NextWord,
     Receipt,
+    ResidualProfile,
     Row,
     Scores,
     Sink,
     Site,
     SiteId,
-    Strip,
     Thumbnails,
     Tile,
     word_groups,
@@ -55,7 +55,7 @@ class Picture:
 def whole_picture(
     run: Facts,
     heads: Mapping[SiteId, Heads],
-    openings: Sequence[OpeningLink] = (),
+    openings: Sequence[OpeningEdge] = (),
     roles: Sequence[Sequence[Role]] = (),
     look: Finding | None = None,
     sinks: Mapping[SiteId, Sink | None] | None = None,
@@ -76,7 +76,7 @@ def whole_picture(
 
 
 def _opens(
-    openings: Sequence[OpeningLink], look: Finding | None, sinks: Mapping[SiteId, Sink | None] | None
+    openings: Sequence[OpeningEdge], look: Finding | None, sinks: Mapping[SiteId, Sink | None] | None
 ) -> dict[str, Any]:
     found: dict[str, Any] = {"openings": {id_of(o): [o.layer, o.head, o.query, o.key] for o in openings}}
     if look is not None:
@@ -86,7 +86,7 @@ def _opens(
 
 def larger_picture(
     run: Facts,
-    openings: Sequence[OpeningLink] = (),
+    openings: Sequence[OpeningEdge] = (),
     look: Finding | None = None,
     sinks: Mapping[SiteId, Sink | None] | None = None,
 ) -> Picture:
@@ -125,7 +125,7 @@ def layers_of(sites: Sequence[dict[str, Any]]) -> dict[int, tuple[dict[str, Any]
     return {i: (site, layer) for site in sites for layer, i in enumerate(site["records"])}
 
 
-def id_of(opening: OpeningLink | Finding) -> SiteId:
+def id_of(opening: OpeningEdge | Finding) -> SiteId:
     """The kind of attention that an opening or a finding is of."""
     return "cross" if opening.site == "cross_attn" else "encoder" if opening.stack == "encoder" else "decoder"
 
@@ -343,7 +343,7 @@ def sink_packed(found: Sink | None) -> bytes:
     return messages.pack(said | {"layers": layers, "heads": heads}, messages.joined(messages.float32(shares)))
 
 
-def strip_message(found: Strip) -> dict[str, Any]:
+def strip_message(found: ResidualProfile) -> dict[str, Any]:
     """The whole model at one word, in five digits: a screen says three.
 
     Raises Refused where a number of it is infinite or undefined.
@@ -357,7 +357,7 @@ def strip_message(found: Strip) -> dict[str, Any]:
     if found.next_word is not None:
         numbers.append(np.array(found.next_word[1]))
     if not all(np.isfinite(values).all() for values in numbers):
-        raise Refused(words.ROUTE_STRIP)
+        raise HeadlightError(words.ROUTE_STRIP)
 
     def rounded(values: np.ndarray) -> list[float]:
         return [float(f"{x:.5g}") for x in values.tolist()]

@@ -27,7 +27,7 @@ class Place:
 
 
 def opening_place(header: Mapping[str, Any]) -> Place:
-    """Where a picture opens when no place was asked for: by the rule of core.read.head_roles.openings, where that was looked for.
+    """Where a picture opens when no place was asked for: by the rule of core.read.head_roles.opening_edges, where that was looked for.
 
     Else, and so for the model's first example, at the head that this one shows.
     """

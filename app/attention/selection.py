@@ -12,7 +12,7 @@ from app.export import files
 from app.kit.numbers import filled, quoted
 from app.transport import limits
 from app.transport import words as transport_words
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import MAP_KINDS, METRICS, Facts, MapKind, MapTransform, RecordFacts, Service
 
 NEXT_AT_ONCE = 64  # positions whose next words are asked for together
@@ -68,9 +68,9 @@ def selected(run: Facts, params: Mapping[str, str]) -> Selection:
     if members and kind == "head" and show not in APART:
         kind = "mean"  # of several heads one map
     if len(set(hide)) == records[0].n_key:
-        raise Refused(words.ROUTE_HIDES_ALL)
+        raise HeadlightError(words.ROUTE_HIDES_ALL)
     if kind == "rollout" and records[0].site == "cross_attn":
-        raise Refused(words.COMPONENT["rollout_cross"])
+        raise HeadlightError(words.COMPONENT["rollout_cross"])
     selection = Selection(
         record=site.records[layer],
         head=head,
@@ -97,7 +97,9 @@ def selected(run: Facts, params: Mapping[str, str]) -> Selection:
 def one_of(params: Mapping[str, str], name: str, allowed: tuple[Any, ...], default: str | None = None) -> Any:
     value = params.get(name, default)
     if value not in allowed:
-        raise Refused(words.EXPORT_UNKNOWN.format(name=name, allowed=", ".join(allowed), value=quoted(value or "")))
+        raise HeadlightError(
+            words.EXPORT_UNKNOWN.format(name=name, allowed=", ".join(allowed), value=quoted(value or ""))
+        )
     return value
 
 
@@ -105,9 +107,9 @@ def _number(params: Mapping[str, str], name: str, size: int) -> int:
     value = params.get(name, "")
     number = limits.read(value)
     if number is None:
-        raise Refused(transport_words.TILE_NOT_A_NUMBER.format(name=name, value=value[:20]))
+        raise HeadlightError(transport_words.TILE_NOT_A_NUMBER.format(name=name, value=value[:20]))
     if number >= size:
-        raise Refused(transport_words.TILE_OUT_OF_RANGE.format(name=name, value=number, low=0, high=size - 1))
+        raise HeadlightError(transport_words.TILE_OUT_OF_RANGE.format(name=name, value=number, low=0, high=size - 1))
     return number
 
 
@@ -116,7 +118,7 @@ def _bounds(text: str) -> tuple[float, float] | None:
         return attention_params.bounds(text) if text else None
     except ValueError as error:
         allowed = words.OPTION_BOUNDS
-        raise Refused(words.EXPORT_UNKNOWN.format(name="bounds", allowed=allowed, value=quoted(text))) from error
+        raise HeadlightError(words.EXPORT_UNKNOWN.format(name="bounds", allowed=allowed, value=quoted(text))) from error
 
 
 def _span(params: Mapping[str, str], axis: str, n: int) -> tuple[int, int]:
@@ -124,7 +126,9 @@ def _span(params: Mapping[str, str], axis: str, n: int) -> tuple[int, int]:
     start = _number({axis: params.get(f"{axis}0", "0")}, axis, n)
     end = _number({axis: params.get(f"{axis}1", str(n))}, axis, n + 1)
     if end <= start:
-        raise Refused(transport_words.TILE_OUT_OF_RANGE.format(name=f"{axis}1", value=end, low=start + 1, high=n))
+        raise HeadlightError(
+            transport_words.TILE_OUT_OF_RANGE.format(name=f"{axis}1", value=end, low=start + 1, high=n)
+        )
     return start, end
 
 
@@ -132,7 +136,7 @@ async def numbers(service: Service, run: Facts, selection: Selection, most: int)
     """Exact values of the selection. Raises Refused above `most` cells, before anything is computed."""
     (q0, q1), (k0, k1) = region(run, selection)
     if (cells := (q1 - q0) * (k1 - k0)) > most:
-        raise Refused(filled(words.EXPORT_TOO_LARGE, rows=q1 - q0, columns=k1 - k0, cells=cells, most=most))
+        raise HeadlightError(filled(words.EXPORT_TOO_LARGE, rows=q1 - q0, columns=k1 - k0, cells=cells, most=most))
     of = transform_of(selection)
     found = await service.cells(run.key, of, (q0, q1), (k0, k1))
     groups, key_groups = transform.axes(run, of)

@@ -15,7 +15,7 @@ from app.kit import stage
 from app.session import service
 from app.session.screen import texts_said
 from app.transport import messages
-from core.errors import Refused, Unknown
+from core.errors import HeadlightError, UnknownRun
 from core.service import Facts, MapTransform
 
 MOST_CHOSEN = 800  # bytes: with what stands beside it a change travels in less than a kilobyte
@@ -36,7 +36,7 @@ async def screen_of(shown: Shown) -> Screen:
     else:
         drawn = stage.drawn(shown.run)
         if drawn is None or drawn.room != shown.view:
-            raise Unknown(sentences.NO_RUN)
+            raise UnknownRun(sentences.NO_RUN)
         packed = await asyncio.to_thread(lambda: drawn.message)  # some are made for the first who asks
         chosen = drawn.chosen(shown.chosen)
     if len(json.dumps(chosen)) + len(json.dumps(shown.said)) > MOST_CHOSEN:
@@ -69,7 +69,7 @@ async def asked_of(question: Question) -> Asked:
     run = await service.service().facts(question.run)
     site = next((site for site in run.sites if site.id == question.site), None)
     if site is None or question.layer >= len(site.records):
-        raise Refused(f"This run has no layer {question.layer} of {question.site[:20]!r}.")
+        raise HeadlightError(f"This run has no layer {question.layer} of {question.site[:20]!r}.")
     record = site.records[question.layer]
     row = await service.service().row(run.key, MapTransform(record, question.head), question.query)
     padding = run.tokens(site.key).padding

@@ -23,7 +23,7 @@ from app.session import service
 from app.sizes import seen
 from app.transport import admission, metrics, open_answers, rate_limits, routes, visitors
 from app.transport import words as transport_words
-from core.errors import Busy, Refused, Unknown
+from core.errors import HeadlightError, ServerBusy, UnknownRun
 from core.service import MapTransform
 
 KEY = "Headlight-Key"
@@ -52,9 +52,9 @@ def guarded(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Request
             return _refused(denied.why, denied.status, str(denied), denied.wait)
         except messages.BadMessage as bad:
             return _refused("message", 413 if isinstance(bad, messages.TooLong) else 400, str(bad))
-        except (Unknown, IndexError):  # no 404: that says that the class is over
+        except (UnknownRun, IndexError):  # no 404: that says that the class is over
             return _refused("run", 409, sentences.NO_RUN)
-        except (Refused, routes.BadParameter) as error:
+        except (HeadlightError, routes.BadParameter) as error:
             metrics.CLASS_REFUSED.labels("message").inc()
             return routes.refusal(error)
 
@@ -109,7 +109,7 @@ async def open_class(request: Request) -> Response:
     shown = await _screen(screen)
     try:
         found = school.open(shown, visitors.address_of(request.scope))
-    except Busy as full:
+    except ServerBusy as full:
         raise Denied("full", 503, str(full)) from None
     _channels[found.code] = Channel(found, school.clock, lambda: _channels.pop(found.code, None))
     get = streamlit_config.get_option

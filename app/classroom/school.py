@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from app.classroom import codes, sentences
 from app.classroom.state import Classroom, Screen
-from core.errors import Busy
+from core.errors import ServerBusy
 from core.service.queue import VISITORS_PER_ADDRESS
 
 MOST_CLASSES = 50
@@ -30,9 +30,9 @@ class School:
         with self._lock:
             self._forget()
             if len(self._classes) >= MOST_CLASSES:
-                raise Busy(sentences.FULL_SERVER.format(n=MOST_CLASSES))
+                raise ServerBusy(sentences.FULL_SERVER.format(n=MOST_CLASSES))
             if list(self._addresses.values()).count(address) >= MOST_OF_ADDRESS:
-                raise Busy(sentences.FULL_ADDRESS.format(n=MOST_OF_ADDRESS))
+                raise ServerBusy(sentences.FULL_ADDRESS.format(n=MOST_OF_ADDRESS))
             code = codes.new(self._random, self.first)
             while code in self._classes:
                 code = codes.new(self._random, self.first)

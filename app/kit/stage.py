@@ -22,7 +22,7 @@ from app.session import room as session_room
 from app.session.chosen import SHARED
 from app.session.session_state import Side
 from app.transport import messages, modules
-from core.errors import Unknown
+from core.errors import UnknownRun
 from core.service import Facts
 
 VISIT = "stage_visit"  # in the session: the room on the screen, and how many were entered so far
@@ -67,7 +67,7 @@ class Drawn:
 
 
 def _forgotten() -> bytes:
-    raise Unknown("This room is not on the screen any more.")
+    raise UnknownRun("This room is not on the screen any more.")
 
 
 # Held by the sessions that show them, and by the classes that follow one: one copy for all, gone with the last of them.

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.notebook import words
 from app.notebook.page import KEY, MOST, Placed, check_room, placed
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import one_run
 from core.trace import Trace
 
@@ -41,7 +41,7 @@ def show(
     """Trace.show(): see there. Live where there are anywidget and a kernel, and else the page alone."""
     check_room(room)
     if isinstance(height, bool) or not isinstance(height, int) or not LEAST_HEIGHT <= height <= MOST_HEIGHT:
-        raise Refused(words.HEIGHT.format(asked=repr(height)[:60], least=LEAST_HEIGHT, most=MOST_HEIGHT))
+        raise HeadlightError(words.HEIGHT.format(asked=repr(height)[:60], least=LEAST_HEIGHT, most=MOST_HEIGHT))
     place = placed(one_run(run, KEY, MOST), layer, head, query)
     if has_kernel():
         from app.notebook import widget

@@ -24,7 +24,7 @@ from app.kit import words as kit_words
 from app.notebook import words
 from app.shell import style
 from app.transport import edited, messages, modules
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import Facts, OneRun, SiteId, one_run
 from core.trace import Trace
 
@@ -99,16 +99,16 @@ def check_place(one: OneRun, site: str, name: str, asked: object) -> int:
     try:
         at = index(asked)  # type: ignore[arg-type]
     except TypeError:
-        raise Refused(words.NOT_WHOLE.format(name=name, most=most, asked=repr(asked)[:60])) from None
+        raise HeadlightError(words.NOT_WHOLE.format(name=name, most=most, asked=repr(asked)[:60])) from None
     if not 0 <= at <= most:
-        raise Refused(words.PLACE.format(name=name, asked=at, most=most))
+        raise HeadlightError(words.PLACE.format(name=name, asked=at, most=most))
     return at
 
 
 def check_room(room: str) -> None:
     """Raises Refused for a room that makes no page."""
     if room not in ROOMS:
-        raise Refused(words.ROOM.format(room=repr(room)[:60], allowed=", ".join(ROOMS)))
+        raise HeadlightError(words.ROOM.format(room=repr(room)[:60], allowed=", ".join(ROOMS)))
 
 
 @edited.cached

@@ -11,7 +11,7 @@ from uuid import uuid4
 from app.notebook import words
 from app.notebook.cell import cell
 from app.notebook.page import KEY, MOST, Placed, check_place, placed
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import one_run
 from core.trace import Trace, trace
 
@@ -30,7 +30,7 @@ def _class() -> type:
     import anywidget
     import traitlets
 
-    class NotThere(Refused, traitlets.TraitError):
+    class NotThere(HeadlightError, traitlets.TraitError):
         """A value that a trait does not take."""
 
     class LiveView(anywidget.AnyWidget):
@@ -69,7 +69,7 @@ def _class() -> type:
                 return (
                     asked if asked is None else check_place(self._place.one, self.site, proposal["trait"].name, asked)
                 )
-            except Refused as refusal:
+            except HeadlightError as refusal:
                 raise NotThere(str(refusal)) from None
 
         @traitlets.validate("site")
@@ -84,14 +84,14 @@ def _class() -> type:
             if proposal["value"] != self.run.source.text:
                 try:
                     self._run(proposal["value"])
-                except Refused as refusal:
+                except HeadlightError as refusal:
                     raise NotThere(str(refusal)) from None
             return proposal["value"]
 
         def _run(self, text: str) -> None:
             """Another text in the same head; its query is where that head is read first."""
             if not self.can_run:
-                raise Refused(words.NO_OTHER_TEXT)
+                raise HeadlightError(words.NO_OTHER_TEXT)
             run = trace(self.run.loaded, text, interventions=self.run.interventions)
             self._runs += 1
             place = placed(one_run(run, f"{KEY}{self._runs}", MOST), self.layer, self.head)
@@ -108,7 +108,7 @@ def _class() -> type:
             try:
                 self.text = text
                 sentence = ""
-            except Refused as refusal:
+            except HeadlightError as refusal:
                 sentence = str(refusal)
             finally:
                 self.send({"sentence": sentence})

@@ -17,7 +17,7 @@ from app.session.session_state import ANSWERED, Side
 from app.streamlit_edge.departures import when_gone
 from app.streamlit_edge.yielding import give_way
 from app.transport import metrics, rate_limits, visitors
-from core.errors import Busy, Refused, RunCancelled, TextError
+from core.errors import HeadlightError, RunCancelled, ServerBusy, TextError
 from core.run.request import Request
 from core.service import Facts, RunHandle
 from core.service.queue import Accounts
@@ -74,7 +74,7 @@ def answer(request: Request, draw: Draw[Picture], patience: float = AT_ONCE, sid
         return result
     except RunCancelled:
         sentence, stopped = words.STOPPED, True
-    except Refused as refusal:
+    except HeadlightError as refusal:
         sentence, unreadable = languages.said(refusal), isinstance(refusal, TextError)
     except Exception:
         log.exception("A request failed")
@@ -111,7 +111,7 @@ def _submitted(request: Request, side: str) -> RunHandle[None]:
     """A run for this visitor, which ends when nobody waits for it: also where the script is broken off just now. Raises Busy."""
     if Side(side).last_good.get() != request and (wait := rate_limits.balances.take(accounts(), "seconds", 0)):
         metrics.LIMITED.labels("seconds").inc()
-        raise Busy(rate_limits.sentence(wait))
+        raise ServerBusy(rate_limits.sentence(wait))
     waiting = service.calls().submit(request)
     try:
         when_gone(waiting.cancel)
@@ -202,5 +202,5 @@ def last_facts(side: str = "") -> Facts | None:
     last = Side(side).last_good.get()
     try:
         return None if last is None else service.awaited(resolving.facts_of(last))
-    except Refused:
+    except HeadlightError:
         return None

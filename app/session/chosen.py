@@ -19,7 +19,7 @@ from app.session import service
 from app.session.link_names import OF_THE_RUN, PINNED, RULE, SHARED, TOKENS, WAS
 from app.session.session_state import Key
 from app.streamlit_edge import history
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import Facts, Site
 
 NOWHERE = "-"  # for a run that nothing is known of
@@ -133,7 +133,7 @@ def facts_of(key: str) -> Facts | None:
             return facts
     try:
         return None if key == NOWHERE else service.calls().result(service.service().facts(key))
-    except Refused:
+    except HeadlightError:
         return None
 
 

@@ -37,7 +37,7 @@ def offered() -> bool:
 
 def named() -> tuple[Found, ...]:
     """All of them by name and size, as they are on the disk now."""
-    return local_models.named(local_models.usual_folders())
+    return local_models.list_models(local_models.usual_folders())
 
 
 def places() -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def looked_into(found: Found) -> Found:
     with _lock:
         known = _looked.get(key)
     if known is None or not found.path:
-        known = local_models.looked_into(found)
+        known = local_models.inspect_file(found)
         with _lock:
             _looked[key] = known
             while len(_looked) > KEPT:

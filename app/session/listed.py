@@ -13,7 +13,7 @@ from core import checkpoints
 from core.checkpoints import ModelSpec
 from core.checkpoints.files import read_json
 from core.checkpoints.from_config import describe
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.plan import parameters
 
 KEPT = 2000  # models that are not looked into a second time
@@ -90,7 +90,7 @@ def _looked(spec: ModelSpec) -> tuple[str, int, str]:
             place = folder
         config = describe(spec.id if spec.source not in ("hub", "folder") else place).config
         sorts = place.is_dir() and any(name.endswith("ForSequenceClassification") for name in _architectures(place))
-    except (Refused, OSError):
+    except (HeadlightError, OSError):
         return "", 0, words.USE_UNREAD
     form = CLASSIFIER if sorts else config.kind
     chats = (place / "chat_template.jinja").is_file() if place.is_dir() else False

@@ -13,7 +13,7 @@ from app.session import own_texts, settings, words
 from core import checkpoints
 from core.checkpoints import Loaded, ModelSpec
 from core.checkpoints.local_models import Found
-from core.errors import CheckpointError, Refused
+from core.errors import CheckpointError, HeadlightError
 from core.learn import text_training, watched_training
 
 FIRST = "smollm2"  # where the operator names none
@@ -47,7 +47,7 @@ def read(text: str, known: Iterable[ModelSpec]) -> dict[str, ModelSpec]:
             log.warning("%s: there are two models called %s; the second is left out.", settings.MODELS, public)
             continue
         training = checkpoints.training_in(spec)
-        if training is None or checkpoints.opens(spec):
+        if training is None or checkpoints.contains_model(spec):
             found[public] = _as_read(replace(spec, id=public, title=public))
         if training is not None:
             name = words.IN_TRAINING.format(title=public) if public in found else public
@@ -152,7 +152,7 @@ def trained(name: str) -> ModelSpec | None:
         return text_training.described(key)
     try:
         spec = watched_training.named(name)
-    except Refused:
+    except HeadlightError:
         return None
     return None if spec is None else watched_training.described(spec)
 

@@ -16,7 +16,7 @@ from app.session.screen import Screen
 from app.shell import registry, words
 from app.transport import messages
 from app.transport.routes import BadParameter, answering, as_read, packed
-from core.errors import Unknown
+from core.errors import UnknownRun
 from core.service import Facts
 
 NEWEST = {"Cache-Control": "no-store"}  # a message that was kept could be of a run that the server has let go
@@ -77,7 +77,7 @@ async def _carried(room: Room, was: str, facts: Facts, said: Mapping[str, str]) 
     """A selection of another run, carried over to this one; without a place if that run is no longer known."""
     try:
         before = await service.service().facts(was)
-    except Unknown:
+    except UnknownRun:
         before = None
     names = [param.name for param in room.params]
     found = chosen.carried(chosen.read(said, names), before, facts, chosen.of_text(room.id))

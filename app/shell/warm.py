@@ -11,7 +11,7 @@ from app.attention import in_progress
 from app.session import service
 from app.shell import registry, words
 from app.streamlit_edge import collection
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.run.request import Request
 from core.service import cores
 
@@ -30,6 +30,6 @@ def warm_up() -> None:
         # The first pass of a process is slow, and the time of the example's is on the screen.
         service.calls().submit(Request(service.DEFAULT_MODEL, (words.TITLE,))).result()
         service.calls().result(in_progress.made_of(service.DEFAULT_REQUEST))
-    except Refused as refusal:
+    except HeadlightError as refusal:
         log.warning("The default model is not available: %s", refusal)
     collection.keep_out()

@@ -22,7 +22,7 @@ from app.session import boxes, chosen, notices, room
 from app.sizes import export, pasted, seen, words
 from app.sizes.setup import Setup, Sizes, ended, layers, planned, shaped
 from app.transport.limits import BOUNDS
-from core.errors import ConfigError, Refused
+from core.errors import ConfigError, HeadlightError
 from core.model.config import ModelConfig
 from core.plan import PRESETS
 from core.plan.plan import check_positions
@@ -467,7 +467,7 @@ def setup(
     try:
         if model == PASTED:
             _pasted(pasting or place, wrong)
-    except Refused as refusal:
+    except HeadlightError as refusal:
         return last, st.session_state.get("plan_said", {}), [*wrong, _instead(languages.said(refusal), last)]
     kind = given_by(model).config.kind
     phase = "inference"

@@ -17,8 +17,8 @@ from app.kit import numbers, params, widgets
 from app.kit.widgets import Control, Panel
 from app.session import boxes
 from app.sizes import words
-from core.checkpoints.from_config import described
-from core.errors import Refused
+from core.checkpoints.from_config import parse_config
+from core.errors import HeadlightError
 from core.model.config import ModelConfig
 
 MOST_TEXT = 100_000  # characters of a config.json
@@ -54,7 +54,7 @@ def to_link(text: str) -> str:
     config, decides = _read(text)
     short = _packed(decides)
     if len(short) > params.MOST:
-        raise Refused(numbers.filled(words.PASTE_NO_LINK, n=len(short), most=params.MOST))
+        raise HeadlightError(numbers.filled(words.PASTE_NO_LINK, n=len(short), most=params.MOST))
     if config_of(from_link(short)) != config:
         raise AssertionError("a config.json was read without a key being asked for")
     return short
@@ -85,20 +85,20 @@ def _packed(values: dict[str, Any]) -> str:
 def _read(text: str) -> tuple[ModelConfig, dict[str, Any]]:
     """The config, and the part of its text that was read. Raises Refused."""
     if len(text) > MOST_TEXT:
-        raise Refused(numbers.filled(words.PASTE_TOO_LONG, n=len(text)))
+        raise HeadlightError(numbers.filled(words.PASTE_TOO_LONG, n=len(text)))
     text = text.removeprefix("\ufeff")  # which some editors put before a text
     try:
         values = json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        raise Refused(_damage(text, error)) from error
-    except Refused:  # which is a ValueError
+        raise HeadlightError(_damage(text, error)) from error
+    except HeadlightError:  # which is a ValueError
         raise
     except (RecursionError, ValueError) as error:  # a number of thousands of digits
-        raise Refused(words.PASTE_STRANGE) from error
+        raise HeadlightError(words.PASTE_STRANGE) from error
     if not isinstance(values, dict):
-        raise Refused(words.PASTE_NO_OBJECT)
+        raise HeadlightError(words.PASTE_NO_OBJECT)
     watched = _Watched(values)
-    config = described(watched).config
+    config = parse_config(watched).config
     return config, {key: value for key, value in values.items() if key in watched.asked and key not in NO_SHAPE}
 
 
@@ -108,9 +108,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         if key in found and found[key] != value:
             first, second = (_short(json.dumps(some)) for some in (found[key], value))
-            raise Refused(words.PASTE_TWICE.format(key=_short(key), first=first, second=second))
+            raise HeadlightError(words.PASTE_TWICE.format(key=_short(key), first=first, second=second))
         if isinstance(value, float) and not math.isfinite(value):
-            raise Refused(words.PASTE_NO_NUMBER.format(key=_short(key), value=json.dumps(value)))
+            raise HeadlightError(words.PASTE_NO_NUMBER.format(key=_short(key), value=json.dumps(value)))
         found[key] = value
     return found
 
@@ -145,7 +145,7 @@ def _to_link(text: str) -> str:
     """What a link says of the box; "" of what it cannot say."""
     try:
         return to_link(text) if text.strip() else ""
-    except Refused:
+    except HeadlightError:
         return ""
 
 
@@ -166,7 +166,7 @@ def held() -> ModelConfig | None:
     """The config in the box; None where there is none."""
     try:
         return config_of(boxes.held(CONFIG.name) or "")
-    except Refused:
+    except HeadlightError:
         return None
 
 
@@ -176,10 +176,10 @@ def box(wrong: list[str]) -> ModelConfig:
     text = st.text_area(words.PASTE, opened, key=key, help=words.PASTE_HELP, height=220) or ""
     widgets.holds(CONTROL, text)
     if not text.strip():
-        raise Refused(words.PASTE_FIRST)
+        raise HeadlightError(words.PASTE_FIRST)
     config = config_of(text)
     try:
         to_link(text)
-    except Refused as refusal:
+    except HeadlightError as refusal:
         wrong.append(languages.said(refusal))
     return config

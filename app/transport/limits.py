@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.checkpoints.loading import MOST_LAYERS
+from core.checkpoints.loading import MAX_LAYERS
 
 MOST_DIGITS = 12  # no number here has more; one of thousands of digits takes Python long to read, and then fails
 
@@ -15,15 +15,15 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "plan_d_model": (1, 1 << 17),
     "plan_heads": (1, 1024),
     "plan_kv_heads": (1, 1024),
-    "plan_layers": (1, MOST_LAYERS),
+    "plan_layers": (1, MAX_LAYERS),
     "plan_d_ff": (1, 1 << 19),
     "plan_vocab": (1, 10**7),
     # the boxes of Shapes
     "batch": (1, 1 << 16),
     "length": (1, 1 << 20),
     "target_length": (1, 1 << 20),
-    "typed_encoder": (0, MOST_LAYERS),
-    "typed_decoder": (0, MOST_LAYERS),
+    "typed_encoder": (0, MAX_LAYERS),
+    "typed_decoder": (0, MAX_LAYERS),
     "typed_width": (1, 1 << 20),
     "typed_heads": (1, 1 << 20),
     "typed_kv": (1, 1 << 20),

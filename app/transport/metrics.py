@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from core.run.request import RunEnded
+from core.run.request import RunFinished
 
 REGISTRY = CollectorRegistry()
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -38,7 +38,7 @@ MODELS = Gauge("headlight_models", "Models in memory.", registry=REGISTRY)
 runs = logging.getLogger("headlight.runs")
 
 
-def run_ended(told: RunEnded) -> None:
+def run_ended(told: RunFinished) -> None:
     """Count a run, and write its line."""
     model = "trained" if told.model_id.startswith("trained-") else told.model_id  # one label for any number of them
     RUNS.labels(model, told.outcome).inc()

@@ -19,7 +19,7 @@ from streamlit.url_util import make_url_path
 
 from app import languages
 from app.transport import build, limits, words
-from core.errors import Busy, Refused, Unknown
+from core.errors import HeadlightError, ServerBusy, UnknownRun
 from core.service import AnswerCache
 
 OCTETS = "application/octet-stream"
@@ -43,7 +43,7 @@ def answering(make: Callable[[Request], Awaitable[Response]]) -> Callable[[Reque
     async def answer(request: Request) -> Response:
         try:
             return await make(request)
-        except (BadParameter, IndexError, Refused) as error:
+        except (BadParameter, IndexError, HeadlightError) as error:
             return refusal(error)
 
     return answer
@@ -117,10 +117,10 @@ def parts(text: str | None) -> list[str]:
 
 
 def refusal(error: Exception) -> Response:
-    if isinstance(error, IndexError | Unknown):
+    if isinstance(error, IndexError | UnknownRun):
         return PlainTextResponse(words.TILE_UNKNOWN_RUN, 404)
     # The browser asks again after 503, and keeps what 400 says: of that it would get no other answer.
-    return PlainTextResponse(languages.said(error), 503 if isinstance(error, Busy) else 400)
+    return PlainTextResponse(languages.said(error), 503 if isinstance(error, ServerBusy) else 400)
 
 
 def number(request: Request, name: str, low: int, high: int) -> int:

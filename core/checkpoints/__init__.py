@@ -20,14 +20,14 @@ from ..model.config import ModelConfig
 from ..model.outputs import ANYTHING, Classifier, NextTokenRule
 from ..model.text import Tokens, from_ids, tokenize
 from ..model.transformer import Transformer
-from ..progress import bar
+from ..progress import progress_bar
 from . import gguf, weight_transforms
 from .catalog import CATALOG, HUB_NAMES, MODELS, POINTS, Losses, ModelSpec, curve, losses_at
 from .diagnose import (
     HUB_NAME,
     TOKENIZERS,
     Contents,
-    a_file,
+    explain_file,
     missing_shards,
     notices_of,
     of_folder,
@@ -37,7 +37,7 @@ from .diagnose import (
     without_tokenizer,
     without_weights,
 )
-from .family import Theirs, shown, text_backbone
+from .family import SourceConfig, shown, text_backbone
 from .files import (
     SINGLE,
     Progress,
@@ -62,11 +62,11 @@ from .loading import (
     plan_assembly,
     without_prefix,
 )
-from .metadata import classifies, custom_code_notices, next_token_rule, read_chat_template, special_ids
+from .metadata import classifier_class, custom_code_notices, next_token_rule, read_chat_template, special_ids
 from .native_format import MODEL_TYPE, TokenIds, save_model
 from .tokenizer_files import renumbered
 from .tokenizers import marian_notices, read_tokenizer
-from .weight_transforms import in_full
+from .weight_transforms import dequantize_tensors
 
 __all__ = [
     "CATALOG",
@@ -185,7 +185,7 @@ def find(name: str | os.PathLike[str]) -> ModelSpec:
     if is_path and os.path.isfile(text):
         if gguf.is_gguf(text):
             return ModelSpec(id=text, title=gguf.title_of(text), source="folder", location=text)
-        raise CheckpointError(a_file(Path(text)))
+        raise CheckpointError(explain_file(Path(text)))
     offered = ", ".join(spec.id for spec in CATALOG)
     raise CheckpointError(
         f"There is no model {shown(text)}. Give one of {offered}, a Hub repository such as openai-community/gpt2, "
@@ -255,7 +255,7 @@ def trainer_losses(spec: ModelSpec) -> dict[int, Losses]:
     return losses_at(Path(spec.location), (int(point) for point, _ in spec.points))
 
 
-def opens(spec: ModelSpec) -> bool:
+def contains_model(spec: ModelSpec) -> bool:
     """True if a folder directly contains a model or an adapter."""
     folder = Path(spec.location)
     return not folder.is_dir() or weight_file_of(folder) is not None or is_adapter(folder) or bool(gguf_names(folder))
@@ -264,7 +264,7 @@ def opens(spec: ModelSpec) -> bool:
 def reads_numbers(spec: ModelSpec) -> bool:
     """True if a folder with a model has no tokenizer file, so that it reads only token numbers. No file is opened."""
     folder = Path(spec.location)
-    if spec.source != "folder" or not folder.is_dir() or not opens(spec) or gguf_names(folder):
+    if spec.source != "folder" or not folder.is_dir() or not contains_model(spec) or gguf_names(folder):
         return False
     names = [path.name for path in folder.iterdir()]
     if any(name in (*TEXT_FILES, *TOKENIZERS) or name.endswith((".tiktoken", ".spm")) for name in names):
@@ -287,7 +287,7 @@ def load(
     CheckpointError naming the file and the tensor if the model cannot be loaded.
     """
     if progress is None:
-        with bar(unit="B", unit_scale=True) as report:
+        with progress_bar(unit="B", unit_scale=True) as report:
             return load(
                 name,
                 device=device,
@@ -379,8 +379,8 @@ def downloaded(spec: ModelSpec, progress: Progress | None) -> tuple[ModelSpec, P
 class Parts:
     """Content of a model's files."""
 
-    source_config: Theirs
-    generation: Theirs | None
+    source_config: SourceConfig
+    generation: SourceConfig | None
     tensors: Mapping[str, Stored]
     tokenizer: Tokenizer | None
     contents: Contents
@@ -398,10 +398,10 @@ def load_folder(
     if is_adapter(folder):
         return load_adapter(folder, spec, device, dtype)
     check_files_exist(folder, place)
-    source_config = text_backbone(Theirs(read_json(folder / "config.json")))
+    source_config = text_backbone(SourceConfig(read_json(folder / "config.json")))
     family = family_of(source_config, place)  # before the weights, so that unknown models are rejected quickly
     check_weights(folder, place)
-    tensors, dequantized = in_full(source_config, stored_tensors(folder, finite=finite))
+    tensors, dequantized = dequantize_tensors(source_config, stored_tensors(folder, finite=finite))
     tokenizer, contents = read_tokenizer(folder, family.model_type), of_folder(folder, place)
     template, notices = read_chat_template(folder)
     notices += marian_notices(folder, family.model_type)
@@ -421,9 +421,9 @@ def load_folder(
     return assembled(parts, spec, device, dtype)
 
 
-def _generation_of(folder: Path) -> Theirs | None:
+def _generation_of(folder: Path) -> SourceConfig | None:
     path = folder / "generation_config.json"
-    return Theirs(read_json(path), path.name) if path.is_file() else None
+    return SourceConfig(read_json(path), path.name) if path.is_file() else None
 
 
 def is_adapter(folder: Path) -> bool:
@@ -477,10 +477,10 @@ def load_adapter(folder: Path, spec: ModelSpec, device: torch.device, dtype: tor
     if base is None or not is_lora:
         raise CheckpointError(without_base(contents) if is_lora else without_config(contents))
     lora = weight_transforms.read_adapter(folder)
-    source_config = text_backbone(Theirs(read_json(base / "config.json")))
+    source_config = text_backbone(SourceConfig(read_json(base / "config.json")))
     family = family_of(source_config, base.name)
     check_weights(base, base.name)
-    stored, dequantized = in_full(source_config, stored_tensors(base))
+    stored, dequantized = dequantize_tensors(source_config, stored_tensors(base))
     tensors, merged = weight_transforms.merged(lora, family, without_prefix(family, stored))
     text = folder if any((folder / name).is_file() for name in TEXT_FILES) else base
     template, notices = read_chat_template(text)
@@ -515,14 +515,14 @@ def load_gguf(
     from .gguf.model import read_model
 
     read = read_model(files)
-    source_config = Theirs(read.config, read.name)
+    source_config = SourceConfig(read.config, read.name)
     # Reject inconsistent and too large weights before anything is written.
     admit_weights(plan_assembly(source_config, read.tensors, spec.title), device, dtype)
     if (folder := cache.keep(digest, read, progress)) is not None:
         return load_folder(folder, spec, device, dtype, finite=True)
     parts = Parts(
         source_config,
-        Theirs(read.generation, read.name),
+        SourceConfig(read.generation, read.name),
         read.tensors,
         read.tokenizer,
         Contents(spec.title, (), lambda _: {}),
@@ -545,7 +545,7 @@ def assembled(parts: Parts, spec: ModelSpec, device: torch.device, dtype: torch.
         parts.contents, unused, parts.tensors, model.config, parts.renumbered, source_config.whole
     )
     notices = (*custom_code_notices(source_config, family), *not_applied, *unused_parts, *parts.notices)
-    if classifier is None and (head := classifies(source_config)):
+    if classifier is None and (head := classifier_class(source_config)):
         notices += (
             f"Its classes are not computed: config.json names {shown(head)}, whose head is of a kind that is not supported.",
         )

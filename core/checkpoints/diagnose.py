@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import CheckpointError
 from ..model.config import ModelConfig
 from .family import shown
-from .files import INDEX, SHARD_OF, SINGLE, Stored, class_of, listed, of_unused, quoted, read_json, weight_file
+from .files import INDEX, SHARD_OF, SINGLE, Stored, class_of, listed, quoted, read_json, unused_notice, weight_file
 
 MAX_DEPTH = 3  # nested folders that are searched; the Hub's cache stores a model in snapshots/<commit>/
 MAX_NAMES = 4000  # file names that are read, so that opening a home folder stays fast
@@ -497,7 +497,7 @@ def _nothing(contents: Contents) -> str:
     )
 
 
-def a_file(path: Path) -> str:
+def explain_file(path: Path) -> str:
     """Why a file cannot be opened by core.load()."""
     name = path.name
     contents = Contents(path.resolve().parent.name, (name,), lambda _: {})
@@ -535,7 +535,7 @@ def notices_of(
     backbone, unused = left_out(whole, unused, tensors) if whole else (None, unused)
     notices = (
         backbone,
-        of_unused(unused, tensors, config),
+        unused_notice(unused, tensors, config),
         _adapter_notice(contents),
         _unread(contents, tensors),
         _renumbered(renumbered),

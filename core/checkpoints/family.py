@@ -20,7 +20,7 @@ LAYER = "{stack}.blocks.{i}"  # prefix of the rows of one layer
 QKV, GATE_UP = ("q", "k", "v"), ("gate", "up")
 
 
-class Theirs:
+class SourceConfig:
     """The config.json of a published model. Getters raise CheckpointError naming the key if its value is missing or of the wrong type.
 
     A null counts as an absent key, except for flags: published code reads a null flag as false.
@@ -86,12 +86,12 @@ class Theirs:
             raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be a list of words.")
         return tuple(value)
 
-    def inside(self, key: builtins.str) -> Theirs:
+    def inside(self, key: builtins.str) -> SourceConfig:
         """The object under a key; empty if absent."""
         value = self.any(key, {})
         if not isinstance(value, dict):
             raise CheckpointError(f"{self.where}: {key} is {shown(value)}, but it must be an object in braces.")
-        return Theirs(value, f"{self.where}: {key}")
+        return SourceConfig(value, f"{self.where}: {key}")
 
 
 def shown(value: Any) -> str:
@@ -100,7 +100,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-Reader = Callable[[Theirs], Any]
+Reader = Callable[[SourceConfig], Any]
 
 
 # Orders of a head's features: position in our layout -> index in theirs. Queries and keys are permuted alike, so scores do not change.
@@ -179,7 +179,7 @@ class Family:
     start_token: str = ""  # first decoder token if config.json does not name it: pad or eos
     defaults: Mapping[str, Any] = field(default_factory=dict)  # of absent keys, where the published class has its own
 
-    def completed(self, source_config: Theirs) -> Theirs:
+    def completed(self, source_config: SourceConfig) -> SourceConfig:
         """The config.json with the published class's defaults for absent keys. Nulls are kept."""
         more = dict(self.defaults)
         positions = more.pop("rope_parameters", None)
@@ -188,7 +188,7 @@ class Family:
             layers.insert(0, {"rope_parameters": positions})
         elif not more:
             return source_config
-        return Theirs(overlaid(*layers), source_config.where, source_config.whole)
+        return SourceConfig(overlaid(*layers), source_config.where, source_config.whole)
 
 
 def overlaid(*values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -213,7 +213,7 @@ def flag(key: str, default: Any = Required) -> Reader:
     return lambda c: c.bool(key, default)
 
 
-def causal(c: Theirs) -> bool:
+def causal(c: SourceConfig) -> bool:
     """is_causal, which published code reads for every decoder. A present null is false, as in that code."""
     return c.bool("is_causal", "is_causal" not in c.values)
 
@@ -234,7 +234,7 @@ ACTIVATIONS = {
 
 
 def activation(key: str, default: Any = Required) -> Reader:
-    def read(c: Theirs) -> str:
+    def read(c: SourceConfig) -> str:
         name = c.str(key, default)
         if name not in ACTIVATIONS:
             raise CheckpointError(
@@ -264,7 +264,7 @@ KINDS = ("default", "linear", "dynamic", "yarn", "llama3", "longrope")
 OLD_NAMES = {"su": "longrope"}  # in the first Phi-3 files
 
 
-def rope(c: Theirs, layers: str = "full_attention") -> Theirs:
+def rope(c: SourceConfig, layers: str = "full_attention") -> SourceConfig:
     """The object with the rotary settings. Models with two kinds of layers have one for each."""
     parameters, scaling = c.inside("rope_parameters"), c.inside("rope_scaling")
     if layers in parameters.values:
@@ -273,7 +273,7 @@ def rope(c: Theirs, layers: str = "full_attention") -> Theirs:
 
 
 def rotary_base(key: str = "rope_theta", default: float = 10_000.0) -> Reader:
-    def read(c: Theirs) -> float:
+    def read(c: SourceConfig) -> float:
         stated = rope(c).float("rope_theta", None)
         base = c.float(key, default) if stated is None else stated
         if base <= 1:
@@ -284,14 +284,14 @@ def rotary_base(key: str = "rope_theta", default: float = 10_000.0) -> Reader:
 
 
 def rotary_fraction(key: str = "partial_rotary_factor", default: float = 1.0) -> Reader:
-    def read(c: Theirs) -> float:
+    def read(c: SourceConfig) -> float:
         share = rope(c).float("partial_rotary_factor", None)
         return c.float(key, default) if share is None else share
 
     return read
 
 
-def all_turns(c: Theirs) -> float:
+def all_turns(c: SourceConfig) -> float:
     """1.0, for families whose published code rotates whole heads. Raises CheckpointError if a smaller share is stated.
 
     Published code ignores the key and other programs (vLLM) read it, so such a file is ambiguous.
@@ -309,7 +309,7 @@ def all_turns(c: Theirs) -> float:
     return share
 
 
-def rotary_kind(c: Theirs, supported: tuple[str, ...] = KINDS) -> str:
+def rotary_kind(c: SourceConfig, supported: tuple[str, ...] = KINDS) -> str:
     """The kind of scaling. Raises CheckpointError for an unsupported one."""
     r = rope(c)
     kind = r.str("rope_type", None) or r.str("type", "default")
@@ -321,20 +321,20 @@ def rotary_kind(c: Theirs, supported: tuple[str, ...] = KINDS) -> str:
     return kind
 
 
-def unscaled(c: Theirs) -> None:
+def unscaled(c: SourceConfig) -> None:
     """For families whose published code has only a kind of scaling that is not supported here."""
     rotary_kind(c, ("default",))
 
 
-def phi3_scaling(c: Theirs) -> RotaryScaling | None:
+def phi3_scaling(c: SourceConfig) -> RotaryScaling | None:
     """LongRoPE or none; Phi-3's first files call it "su" or "yarn"."""
     if rotary_kind(c, ("default", "longrope", "yarn")) == "yarn":
         r = rope(c)
-        c = Theirs({**c.values, "rope_scaling": {**r.values, "rope_type": "longrope"}}, c.where, c.whole)
+        c = SourceConfig({**c.values, "rope_scaling": {**r.values, "rope_type": "longrope"}}, c.where, c.whole)
     return rotary_scaling(c)
 
 
-def rotary_scaling(c: Theirs) -> RotaryScaling | None:
+def rotary_scaling(c: SourceConfig) -> RotaryScaling | None:
     """The scaling; None if there is none. Raises CheckpointError for an unsupported kind or missing settings."""
     r, kind = rope(c), rotary_kind(c)
     if kind == "default":
@@ -359,7 +359,7 @@ def rotary_scaling(c: Theirs) -> RotaryScaling | None:
     return RotaryScaling(**settings)
 
 
-def _factors(r: Theirs, key: str) -> tuple[float, ...]:
+def _factors(r: SourceConfig, key: str) -> tuple[float, ...]:
     """One divisor per frequency."""
     value = r.any(key)
     numbers = isinstance(value, list) and all(isinstance(x, int | float) and not isinstance(x, bool) for x in value)
@@ -443,7 +443,7 @@ OF_BOTH = ("architectures", "quantization_config", "tie_word_embeddings")
 IF_ABSENT = ("eos_token_id", "bos_token_id", "pad_token_id", "auto_map", "torch_dtype", "dtype")
 
 
-def text_backbone(source_config: Theirs) -> Theirs:
+def text_backbone(source_config: SourceConfig) -> SourceConfig:
     """The config.json of the text backbone of a multimodal model; the config.json of any other model is returned unchanged.
 
     Absent keys get the defaults of the backbone's class. Raises CheckpointError if text_config is not an object.
@@ -454,7 +454,7 @@ def text_backbone(source_config: Theirs) -> Theirs:
     title, usual = WHOLES[outer]
     inner = source_config.inside("text_config")
     if not inner.values:  # Qwen2-VL's first files have the backbone's keys at the top level
-        inner = Theirs(without(source_config.values, "model_type"), source_config.where)
+        inner = SourceConfig(without(source_config.values, "model_type"), source_config.where)
     kind = inner.str("model_type", usual)
     # Whether the head is tied follows from the files unless the whole model states it; the backbone's own key is ignored.
     values = without(inner.values, "model_type", "tie_word_embeddings")
@@ -464,7 +464,7 @@ def text_backbone(source_config: Theirs) -> Theirs:
     inherited = {key: source_config.values[key] for key in IF_ABSENT if key in source_config and key not in inner}
     inherited |= {key: source_config.values[key] for key in OF_BOTH if key in source_config}
     defaults = without(LEFT_OUT.get(kind, {}), *values)
-    return Theirs({**defaults, **values, **inherited, "model_type": SAME_AS.get(kind, kind)}, inner.where, title)
+    return SourceConfig({**defaults, **values, **inherited, "model_type": SAME_AS.get(kind, kind)}, inner.where, title)
 
 
 def _one_position(rope: Any) -> Any:

@@ -387,7 +387,7 @@ def reason_harmless(stored: Stored, config: ModelConfig) -> str | None:
     return None
 
 
-def of_unused(unused: Iterable[str], tensors: Mapping[str, Stored], config: ModelConfig) -> str | None:
+def unused_notice(unused: Iterable[str], tensors: Mapping[str, Stored], config: ModelConfig) -> str | None:
     """Notice about tensors that are not used; None if all of them are harmless."""
     names = [name for name in unused if reason_harmless(tensors[name], config) is None]
     if not names:

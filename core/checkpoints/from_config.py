@@ -20,9 +20,9 @@ from ..plan import PRESETS, Plan, Workload
 from ..plan.plan import plan as plan_of
 from ..plan.workload import BYTES
 from . import Loaded, ModelSpec, find, gguf, gguf_files, locate
-from .family import Theirs, overlaid, rope, text_backbone
+from .family import SourceConfig, overlaid, rope, text_backbone
 from .files import read_json
-from .loading import MOST_LAYERS, config_from, family_of, with_head
+from .loading import MAX_LAYERS, config_from, family_of, with_head
 from .native_format import MODEL_TYPE
 
 
@@ -106,7 +106,7 @@ UNCOUNTED = (
 
 
 @dataclass(frozen=True)
-class Described:
+class ParsedConfig:
     """A model described by a config.json. `dtype` and `weight_dtype` are None if they are absent or unsupported by plans."""
 
     config: ModelConfig
@@ -114,14 +114,14 @@ class Described:
     weight_dtype: str | None = None  # of quantized weights
 
 
-def described(values: Mapping[str, Any]) -> Described:
+def parse_config(values: Mapping[str, Any]) -> ParsedConfig:
     """Describe the model of a parsed config.json.
 
     Unlike load(), accepts quantized weights, unsupported values of UNCOUNTED, and unsupported scaling of positions, because they do not
     change memory or FLOPs. Raises CheckpointError like load() otherwise.
     """
     is_own = values.get("model_type") == MODEL_TYPE
-    source_config = text_backbone(Theirs(values if is_own else overlaid(dict.fromkeys(UNCOUNTED), values)))
+    source_config = text_backbone(SourceConfig(values if is_own else overlaid(dict.fromkeys(UNCOUNTED), values)))
     family = family_of(source_config, stored=False)
     try:
         config = config_from(family, source_config)
@@ -135,27 +135,27 @@ def described(values: Mapping[str, Any]) -> Described:
     if family.head is not None and is_named:
         config = with_head(config, family, source_config, {})
     n_layers = max(config.n_encoder_layers, config.n_decoder_layers)
-    if n_layers > MOST_LAYERS:
-        raise CheckpointError(f"config.json speaks of {n_layers:,} layers, and at most {MOST_LAYERS:,} are counted.")
+    if n_layers > MAX_LAYERS:
+        raise CheckpointError(f"config.json speaks of {n_layers:,} layers, and at most {MAX_LAYERS:,} are counted.")
     stated = source_config.any("dtype", source_config.any("torch_dtype", None))
     dtype = dtype_name(stated) if isinstance(stated, str) else None
-    return Described(
+    return ParsedConfig(
         config, dtype if dtype in BYTES else None, _quantized(source_config.any("quantization_config", None))
     )
 
 
-def _unscaled(source_config: Theirs) -> Theirs:
+def _unscaled(source_config: SourceConfig) -> SourceConfig:
     """The config.json with its rotary base, but without scaling."""
     base = rope(source_config).any("rope_theta", None)
     without: dict[str, Any] = {"rope_scaling": None, "rope_parameters": None}
-    return Theirs(
+    return SourceConfig(
         overlaid(without if base is None else without | {"rope_theta": base}, source_config.values),
         source_config.where,
         source_config.whole,
     )
 
 
-def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> Described:
+def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> ParsedConfig:
     """Describe a preset of core.plan, a catalog id, owner/name on the Hub, a folder, or the path of a config.json or a GGUF file.
 
     From a repository only config.json is downloaded. Raises CheckpointError.
@@ -166,28 +166,28 @@ def describe(model: str | os.PathLike[str], *, revision: str | None = None) -> D
         )
     text = os.fspath(model)
     if isinstance(model, str) and model in PRESETS:
-        return Described(PRESETS[model].config)
+        return ParsedConfig(PRESETS[model].config)
     if "\0" not in text and os.path.isfile(text) and not gguf.is_gguf(text):
-        return described(read_json(Path(text)))
+        return parse_config(read_json(Path(text)))
     spec = find(model)
     spec = spec if revision is None else replace(spec, revision=revision)
     if spec.source == "hub":
         from .hub import fetch_config
 
-        return described(read_json(fetch_config(spec)))
+        return parse_config(read_json(fetch_config(spec)))
     folder = locate(spec, None)[1]
     if files := gguf_files(folder, spec.title):
         from .gguf.model import read_model
 
-        return described(read_model(files).config)
+        return parse_config(read_model(files).config)
     if not (folder / "config.json").is_file():
         raise CheckpointError(f"{spec.title} has no config.json, from which a model could be planned.")
-    return described(read_json(folder / "config.json"))
+    return parse_config(read_json(folder / "config.json"))
 
 
 def read_config(model: str | os.PathLike[str] | Mapping[str, Any], *, revision: str | None = None) -> ModelConfig:
     """The ModelConfig of a model, as in describe(), or of a config.json as a dict. Raises CheckpointError."""
-    return (described(model) if isinstance(model, Mapping) else describe(model, revision=revision)).config
+    return (parse_config(model) if isinstance(model, Mapping) else describe(model, revision=revision)).config
 
 
 def plan(

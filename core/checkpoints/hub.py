@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ..errors import CheckpointError, lacking
+from ..errors import CheckpointError, missing_extra
 from . import weight_transforms
 from .catalog import ModelSpec
 from .diagnose import (
@@ -20,14 +20,14 @@ from .diagnose import (
     without_config,
     without_weights,
 )
-from .family import Theirs, text_backbone
+from .family import SourceConfig, text_backbone
 from .files import WEIGHTS, Progress, read_json, shard_names, weight_file, weight_file_of
 from .loading import family_of
 
 try:
     from huggingface_hub import HfApi, constants, errors, hf_hub_download, snapshot_download
 except ModuleNotFoundError as error:
-    raise CheckpointError(lacking("A model of the Hub", "huggingface_hub", "hub")) from error
+    raise CheckpointError(missing_extra("A model of the Hub", "huggingface_hub", "hub")) from error
 
 
 SMALL = (
@@ -138,7 +138,7 @@ def _model(repository: _Repository, progress: Progress | None) -> Path:
         raise CheckpointError(without_config(found))
     config = repository.first("config.json")
     # Reject unsupported models before downloading their weights.
-    family_of(text_backbone(Theirs(read_json(config))), repository.name)
+    family_of(text_backbone(SourceConfig(read_json(config))), repository.name)
     repository.fetch([*present(SMALL, sizes), *vocabulary(sizes), *weights(found, repository.get)], progress)
     return config.parent
 
@@ -146,7 +146,7 @@ def _model(repository: _Repository, progress: Progress | None) -> Path:
 def _adapter(repository: _Repository, progress: Progress | None) -> Path:
     """Download an adapter, after its base model."""
     config = repository.first(weight_transforms.CONFIG)
-    settings = Theirs(read_json(config), weight_transforms.CONFIG)
+    settings = SourceConfig(read_json(config), weight_transforms.CONFIG)
     if not weight_transforms.is_lora(settings):
         raise CheckpointError(without_config(repository.found))
     base = settings.str("base_model_name_or_path", "")

@@ -20,16 +20,16 @@ from ..model.config import ModelConfig
 from ..model.outputs import Classifier
 from ..model.transformer import Embedding, Transformer, sinusoid_rows
 from .families import FAMILIES
-from .family import WHOLES, Family, Source, Theirs, shown
+from .family import WHOLES, Family, Source, SourceConfig, shown
 from .files import FLOATS, PLACE, Stored, explain_missing_names, quantized, strip_prefix, unread_kind
-from .metadata import classifies, empty_classifier, filled, format_of, row_of, sources_of
+from .metadata import classifier_class, empty_classifier, head_dtype, head_row, load_head, sources_of
 from .native_format import HEADLIGHT, KEYS, check_known
 from .weight_transforms import method_of
 
 OLD_LEAVES = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}  # norms in files converted from TensorFlow
 DISCRIMINATOR = "ElectraForPreTraining"  # its head detects replaced tokens and predicts no words
 HEADED = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration", "MTModel")
-MOST_LAYERS = 1000  # each takes time to build even on the meta device
+MAX_LAYERS = 1000  # each takes time to build even on the meta device
 SMALLER = "Try a smaller model, or the same one in bfloat16."
 MAX_SINUSOID_ROWS = 1 << 20  # rows of a computed table, which no tensor of the files bounds
 
@@ -108,7 +108,7 @@ class _Missing(CheckpointError):
         self.ours, self.names = ours, names
 
 
-def family_of(source_config: Theirs, place: str = PLACE, *, stored: bool = True) -> Family:
+def family_of(source_config: SourceConfig, place: str = PLACE, *, stored: bool = True) -> Family:
     """The family of a config.json. Raises CheckpointError for an unsupported model_type and, if `stored`, for quantized weights.
 
     `place` is the name of the folder or repository in the message.
@@ -135,7 +135,7 @@ def family_of(source_config: Theirs, place: str = PLACE, *, stored: bool = True)
     return family
 
 
-def config_from(family: Family, source_config: Theirs) -> ModelConfig:
+def config_from(family: Family, source_config: SourceConfig) -> ModelConfig:
     """Our config, with the family's default head. Raises CheckpointError."""
     source_config = family.completed(source_config)
     try:
@@ -158,7 +158,7 @@ class AssemblyPlan:
     places: Mapping[str, TensorPlace]
 
 
-def plan_assembly(source_config: Theirs, tensors: Mapping[str, Stored], place: str = PLACE) -> AssemblyPlan:
+def plan_assembly(source_config: SourceConfig, tensors: Mapping[str, Stored], place: str = PLACE) -> AssemblyPlan:
     """Matches a config.json with the shapes of stored tensors. Nothing is allocated.
 
     Raises CheckpointError naming the key, or the tensor that is missing or has another shape.
@@ -181,7 +181,7 @@ def plan_assembly(source_config: Theirs, tensors: Mapping[str, Stored], place: s
 
 
 def assemble(
-    source_config: Theirs,
+    source_config: SourceConfig,
     tensors: Mapping[str, Stored],
     device: torch.device,
     dtype: torch.dtype,
@@ -219,8 +219,8 @@ def assemble_classifier(
 
     Raises CheckpointError for a tensor that is missing, has another shape or is not finite, and for classes that do not match it.
     """
-    source_config, row = files.source_config, row_of(family, config)
-    if not classifies(source_config) or row is None:
+    source_config, row = files.source_config, head_row(family, config)
+    if not classifier_class(source_config) or row is None:
         return None
     files = replace(files, tensors=without_prefix(family, files.tensors))
     model = empty_classifier(source_config, config, files.tensors, row)
@@ -231,19 +231,21 @@ def assemble_classifier(
             found = find_tensor(name, names, source, shape, files)
         except _Missing as error:
             raise CheckpointError(
-                f"The weight files hold no tensor {names[0]}, which {classifies(source_config)[:80]} needs for its classes. They may be "
+                f"The weight files hold no tensor {names[0]}, which {classifier_class(source_config)[:80]} needs for its classes. They may be "
                 "incomplete, or belong to another config.json."
             ) from error
-        state[name] = value_of(name, found, shape, config, device, format_of(model, name, dtype))
+        state[name] = value_of(name, found, shape, config, device, head_dtype(model, name, dtype))
         used |= {found.stored.name} if found.stored is not None else set()
-    return filled(model, state), frozenset(used)
+    return load_head(model, state), frozenset(used)
 
 
 def admit_weights(plan: AssemblyPlan, device: torch.device, dtype: torch.dtype) -> None:
     """Raises TooLarge with both numbers if the weights would not fit."""
     sizes = [math.prod(shape_of(plan.model, name)) * dtype.itemsize for name in plan.places]
     # A second copy of the largest tensor exists while it is cast or transposed.
-    memory.admit_large(sum(sizes) + max(sizes), device, f"The weights of this {plan.family.title} model", SMALLER)
+    memory.check_fits_or_retry(
+        sum(sizes) + max(sizes), device, f"The weights of this {plan.family.title} model", SMALLER
+    )
 
 
 def by_columns(weight: Tensor) -> None:
@@ -271,10 +273,10 @@ def names_if(name: str, family: Family) -> list[str]:
 def check_sizes(config: ModelConfig, available: Mapping[str, Stored], where: str) -> None:
     """Check the number of layers and the size of computed tables before anything is allocated."""
     n_layers = config.n_encoder_layers + config.n_decoder_layers
-    if n_layers > min(MOST_LAYERS, len(available)):
+    if n_layers > min(MAX_LAYERS, len(available)):
         raise CheckpointError(
             f"{where} speaks of {n_layers} layers, but the weight files hold only {len(available)} tensors "
-            f"(and at most {MOST_LAYERS} layers are supported)."
+            f"(and at most {MAX_LAYERS} layers are supported)."
         )
     if config.position == "sinusoidal" and config.n_ctx > MAX_SINUSOID_ROWS:
         raise CheckpointError(
@@ -294,12 +296,12 @@ def empty(config: ModelConfig, where: str = "config.json") -> Transformer:
 
 
 def with_head(
-    config: ModelConfig, family: Family, source_config: Theirs, available: Mapping[str, Stored]
+    config: ModelConfig, family: Family, source_config: SourceConfig, available: Mapping[str, Stored]
 ) -> ModelConfig:
     """Without a head if the files contain none and config.json names no class that has one."""
     is_half = not config.n_decoder_layers and "n_encoder_layers" in family.fields and family.head == "lm"
     # ModernBERT's classification head has layers with the names of its language-model head.
-    is_classifier = classifies(source_config) and row_of(family, config) is not None
+    is_classifier = classifier_class(source_config) and head_row(family, config) is not None
     if is_half or is_classifier:
         return replace(config, head="none")
     classes = source_config.strings("architectures")
@@ -384,7 +386,7 @@ class TensorSource:
 
     tensors: Mapping[str, Stored]
     place: str
-    source_config: Theirs
+    source_config: SourceConfig
 
     @property
     def where(self) -> str:
@@ -438,7 +440,7 @@ def find_tensor(
 
 
 def explain_missing(
-    error: _Missing, source_config: Theirs, family: Family, tensors: Mapping[str, Stored], place: str
+    error: _Missing, source_config: SourceConfig, family: Family, tensors: Mapping[str, Stored], place: str
 ) -> str:
     """Why a required tensor is missing, as far as the files show it."""
     if (why := explain_missing_names(error.names, family.prefix, tensors, place)) is not None:

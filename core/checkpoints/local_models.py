@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..errors import CheckpointError, Refused
+from ..errors import CheckpointError, HeadlightError
 from . import gguf
-from .family import Theirs, shown, text_backbone
+from .family import SourceConfig, shown, text_backbone
 from .files import SINGLE, Stored, read_json, stored_tensors, weight_file
 from .loading import family_of, plan_assembly
-from .weight_transforms import in_full
+from .weight_transforms import dequantize_tensors
 
 MAX_MODELS = 500  # per program
 MAX_FILES = 20_000  # in one folder
@@ -54,12 +54,12 @@ def usual_folders(home: Path | None = None) -> dict[str, tuple[Path, ...]]:
     return {program: tuple(map(Path, named[program][:1])) or places for program, places in usual.items()}
 
 
-def already_here(folders: dict[str, tuple[Path, ...]]) -> tuple[Found, ...]:
+def local_models(folders: dict[str, tuple[Path, ...]]) -> tuple[Found, ...]:
     """The models in these folders, by program and name, each inspected. Missing and unreadable folders are skipped."""
-    return tuple(looked_into(each) for each in named(folders))
+    return tuple(inspect_file(each) for each in list_models(folders))
 
 
-def named(folders: dict[str, tuple[Path, ...]]) -> tuple[Found, ...]:
+def list_models(folders: dict[str, tuple[Path, ...]]) -> tuple[Found, ...]:
     """The models with only their names and sizes; no model is opened. `why_not` is set for damaged entries of a program's list."""
     readers = {"Ollama": _ollama, "LM Studio": _lm_studio, "Hub": _hub}
     places = [(program, place.resolve()) for program, places in folders.items() for place in places if place.is_dir()]
@@ -67,7 +67,7 @@ def named(folders: dict[str, tuple[Path, ...]]) -> tuple[Found, ...]:
     return tuple(sorted(models, key=lambda each: (each.program, each.name, each.path)))
 
 
-def looked_into(found: Found) -> Found:
+def inspect_file(found: Found) -> Found:
     """The model with its number of parameters, or the reason if core.load() would reject it. Only headers are read."""
     if found.why_not:
         return found
@@ -81,9 +81,9 @@ def looked_into(found: Found) -> Found:
 
             numbers = numbers_of(gguf.parts_of(path))
             tensors = numbers.tensors
-            plan_assembly(Theirs(numbers.config, path.name), tensors, found.name)
+            plan_assembly(SourceConfig(numbers.config, path.name), tensors, found.name)
             no_text = without_text(numbers.header, numbers.n_rows)
-    except Refused as error:
+    except HeadlightError as error:
         # Ollama names files by their digests, which are meaningless to people.
         return replace(found, why_not=str(error).replace(path.name, found.name))
     return replace(found, no_text=no_text, n_params=sum(math.prod(stored.shape) for stored in tensors.values()))
@@ -196,11 +196,11 @@ def _tensors_of_folder(folder: Path, found: Found) -> Mapping[str, Stored]:
     inside = {path for path in _files(folder) if _within(path, Path(found.place))}
     if folder / "config.json" not in inside:
         raise CheckpointError("It has no config.json.")
-    source_config = text_backbone(Theirs(read_json(folder / "config.json")))
+    source_config = text_backbone(SourceConfig(read_json(folder / "config.json")))
     family_of(source_config, found.name)
     if weight_file(path.name for path in inside if path.parent == folder) is None:
         raise CheckpointError(f"It has no {SINGLE}.")
-    tensors, _ = in_full(source_config, stored_tensors(folder))
+    tensors, _ = dequantize_tensors(source_config, stored_tensors(folder))
     plan_assembly(source_config, tensors, found.name)
     return tensors
 

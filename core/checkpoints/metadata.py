@@ -17,7 +17,7 @@ from ..model.chat import ChatTemplate
 from ..model.config import ModelConfig
 from ..model.outputs import ACTIVATIONS, Classifier, ClassifierShape, ClassNames, Kind, NextTokenRule, Reads
 from ..model.templates import LONGEST_TEMPLATE
-from .family import Family, Source, Theirs, shown
+from .family import Family, Source, SourceConfig, shown
 from .files import Stored, read_json
 from .tokenizer_files import CONFIG, ROLES_FILE
 
@@ -33,13 +33,15 @@ NOT_APPLIED: dict[str, Any] = {
 }
 
 
-def _token_ids(c: Theirs, key: str) -> tuple[int, ...]:
+def _token_ids(c: SourceConfig, key: str) -> tuple[int, ...]:
     """One token or a list of tokens; () if absent. Raises CheckpointError for other values."""
     value = c.any(key, None)
     return () if value is None else _whole(c, key, value if isinstance(value, list) else [value])
 
 
-def next_token_rule(c: Theirs, config: ModelConfig, end_ids: tuple[int, ...]) -> tuple[NextTokenRule, tuple[str, ...]]:
+def next_token_rule(
+    c: SourceConfig, config: ModelConfig, end_ids: tuple[int, ...]
+) -> tuple[NextTokenRule, tuple[str, ...]]:
     """The rule, and a notice for each unsupported setting. Raises CheckpointError naming the key.
 
     Tokens outside of the vocabulary are ignored.
@@ -75,7 +77,7 @@ def next_token_rule(c: Theirs, config: ModelConfig, end_ids: tuple[int, ...]) ->
     return rule, _not_applied(c)
 
 
-def _not_applied(c: Theirs) -> tuple[str, ...]:
+def _not_applied(c: SourceConfig) -> tuple[str, ...]:
     return tuple(
         f"{c.where} asks for {key}={shown(c.values[key])}, which is not applied when this model writes."
         for key, neutral in NOT_APPLIED.items()
@@ -83,7 +85,7 @@ def _not_applied(c: Theirs) -> tuple[str, ...]:
     )
 
 
-def _bad_words(c: Theirs) -> list[tuple[int, ...]]:
+def _bad_words(c: SourceConfig) -> list[tuple[int, ...]]:
     words = c.any("bad_words_ids", [])
     if not isinstance(words, list) or not all(isinstance(word, list) and word for word in words):
         raise CheckpointError(f"{c.where}: bad_words_ids is {shown(words)}, but it must be a list of lists of tokens.")
@@ -108,18 +110,22 @@ def generation_values(rule: NextTokenRule) -> dict[str, Any]:
     return {key: value for key, value in (lists | numbers).items() if value}
 
 
-def _whole(c: Theirs, key: str, values: list[Any]) -> tuple[int, ...]:
+def _whole(c: SourceConfig, key: str, values: list[Any]) -> tuple[int, ...]:
     if not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values):
         raise CheckpointError(f"{c.where}: {key} is {shown(c.values[key])}, but tokens are whole numbers from 0.")
     return tuple(values)
 
 
 def special_ids(
-    source_config: Theirs, generation: Theirs | None, family: Family, config: ModelConfig, tokenizer: Tokenizer | None
+    source_config: SourceConfig,
+    generation: SourceConfig | None,
+    family: Family,
+    config: ModelConfig,
+    tokenizer: Tokenizer | None,
 ) -> dict[str, Any]:
     """pad_id, has_pad, start_id and end_ids of a model. Padding is masked, so a model without a padding token uses its end token, or 0."""
 
-    def all_stated(place: Theirs | None, key: str) -> list[int]:
+    def all_stated(place: SourceConfig | None, key: str) -> list[int]:
         value = None if place is None else place.any(key, None)
         values = value if isinstance(value, list) else [value]  # Llama 3 has several end tokens
         whole = [v for v in values if isinstance(v, int) and not isinstance(v, bool)]
@@ -148,7 +154,7 @@ def special_ids(
     }
 
 
-def custom_code_notices(source_config: Theirs, family: Family) -> tuple[str, ...]:
+def custom_code_notices(source_config: SourceConfig, family: Family) -> tuple[str, ...]:
     """Notice about custom code of a repository (auto_map), which is never run."""
     classes = source_config.inside("auto_map").values
     names = sorted(
@@ -329,18 +335,18 @@ ROWS = {
 }
 
 
-def classifies(source_config: Theirs) -> str:
+def classifier_class(source_config: SourceConfig) -> str:
     """The class of a sequence classifier in config.json; "" if there is none."""
     return next((name for name in source_config.strings("architectures") if name.endswith(SUFFIX)), "")
 
 
-def row_of(family: Family, config: ModelConfig) -> HeadRow | None:
+def head_row(family: Family, config: ModelConfig) -> HeadRow | None:
     """The head of a family; None if it is unknown, or if it reads a decoder that the model does not have."""
     row = ROWS.get(family.model_type, SCORE if family.head == "lm" and not family.start_token else None)
     return row if row is None or (row.reads == "end") == (config.kind == "encoder-decoder") else None
 
 
-def read_shape(source_config: Theirs, row: HeadRow, n_rows: int, has_bias: bool) -> ClassifierShape:
+def read_shape(source_config: SourceConfig, row: HeadRow, n_rows: int, has_bias: bool) -> ClassifierShape:
     """Shape of the head in config.json, whose last layer has `n_rows` classes. Raises CheckpointError."""
     reads = row.reads
     if row.pooling:
@@ -379,7 +385,7 @@ def whole(number: Any) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
 
-def read_names(source_config: Theirs, n_rows: int, module: str) -> tuple[str, ...]:
+def read_names(source_config: SourceConfig, n_rows: int, module: str) -> tuple[str, ...]:
     """Names of the classes in id2label; LABEL_0 and so on if there are none."""
     named = source_config.inside("id2label").values
     number = source_config.int("num_labels", n_rows)
@@ -403,7 +409,7 @@ def read_names(source_config: Theirs, n_rows: int, module: str) -> tuple[str, ..
     return tuple(str(named[str(i)]) for i in range(n_rows))
 
 
-def read_kind(source_config: Theirs, n_rows: int) -> Kind:
+def read_kind(source_config: SourceConfig, n_rows: int) -> Kind:
     """Kind of the outputs. A head with one class is a regression unless problem_type states another kind, as in transformers."""
     kind = source_config.str("problem_type", None)
     if kind is None:
@@ -416,15 +422,15 @@ def read_kind(source_config: Theirs, n_rows: int) -> Kind:
 
 
 def empty_classifier(
-    source_config: Theirs, config: ModelConfig, tensors: Mapping[str, Stored], row: HeadRow
+    source_config: SourceConfig, config: ModelConfig, tensors: Mapping[str, Stored], row: HeadRow
 ) -> Classifier:
     """The head on the meta device. `tensors` have the names of the family. Raises CheckpointError."""
     out = tensors.get(f"{row.out}.weight")
     if out is None:
         raise CheckpointError(
-            f"{source_config.where} names {shown(classifies(source_config))}, but the weight files hold no tensor {row.out}.weight, from which its classes "
+            f"{source_config.where} names {shown(classifier_class(source_config))}, but the weight files hold no tensor {row.out}.weight, from which its classes "
             'are scored. To open the model without its classes, have "architectures" name its base, such as '
-            f"{classifies(source_config).removesuffix(SUFFIX)[:40]}Model."
+            f"{classifier_class(source_config).removesuffix(SUFFIX)[:40]}Model."
         )
     if len(out.shape) != 2 or out.shape[1] != config.d_model or not 1 <= out.shape[0] <= MAX_CLASSES:
         raise CheckpointError(
@@ -448,13 +454,13 @@ def sources_of(model: Classifier, row: HeadRow) -> dict[str, tuple[list[str], So
     return found
 
 
-def filled(model: Classifier, state: Mapping[str, torch.Tensor]) -> Classifier:
+def load_head(model: Classifier, state: Mapping[str, torch.Tensor]) -> Classifier:
     """Load the weights of the head."""
     model.load_state_dict(state, assign=True)
     return model.requires_grad_(False)
 
 
-def format_of(model: Classifier, name: str, dtype: torch.dtype) -> torch.dtype:
+def head_dtype(model: Classifier, name: str, dtype: torch.dtype) -> torch.dtype:
     """dtype of one of the head's tensors."""
     owner: nn.Module = model.get_submodule(name.rpartition(".")[0])
     return norm_dtype(owner, dtype)

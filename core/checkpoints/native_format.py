@@ -24,7 +24,7 @@ from ..model.chat import ChatTemplate
 from ..model.config import ModelConfig, RotaryScaling
 from ..model.outputs import ANYTHING, NextTokenRule
 from ..model.transformer import Transformer
-from .family import Family, Reader, Theirs, shown
+from .family import Family, Reader, SourceConfig, shown
 from .metadata import generation_values, settings_of
 from .tokenizer_files import CONFIG
 from .weight_transforms import in_rows
@@ -85,7 +85,7 @@ def _read(where: type, name: str) -> Reader:
     kinds = get_args(hint) if is_union else (hint,)  # for `int | None` an absent key is None
     kind = next(k for k in kinds if k is not type(None))
 
-    def read(c: Theirs) -> Any:
+    def read(c: SourceConfig) -> Any:
         if name not in c and default is not MISSING:
             return default
         if kind is RotaryScaling:
@@ -100,7 +100,7 @@ def _read(where: type, name: str) -> Reader:
     return read
 
 
-def _numbers(c: Theirs, name: str, kind: type) -> tuple[Any, ...]:
+def _numbers(c: SourceConfig, name: str, kind: type) -> tuple[Any, ...]:
     """A list of finite numbers (`kind` float) or whole numbers (int)."""
     values = c.any(name)
     types = (int, float) if kind is float else (int,)
@@ -112,12 +112,12 @@ def _numbers(c: Theirs, name: str, kind: type) -> tuple[Any, ...]:
     raise CheckpointError(f"{c.where}: {name} is {shown(values)}, but it must be a list of whole numbers.")
 
 
-def read_scaling(c: Theirs) -> RotaryScaling:
+def read_scaling(c: SourceConfig) -> RotaryScaling:
     check_known(c, {f.name for f in fields(RotaryScaling)})
     return RotaryScaling(**{f.name: _read(RotaryScaling, f.name)(c) for f in fields(RotaryScaling)})
 
 
-def check_known(c: Theirs, known: set[str]) -> None:
+def check_known(c: SourceConfig, known: set[str]) -> None:
     """Raises CheckpointError naming an unknown key."""
     if unknown := sorted(c.values.keys() - known):
         raise CheckpointError(f"{c.where}: {shown(unknown[0])} is not a field of a Headlight model.")

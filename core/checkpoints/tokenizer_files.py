@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from ..errors import CheckpointError
-from .family import MAX_WHOLE, Theirs, shown
+from .family import MAX_WHOLE, SourceConfig, shown
 from .files import read_json
 
 CONFIG, ROLES_FILE, OLDER = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
@@ -28,7 +28,7 @@ Token = AddedToken | str  # a string: a special token that does not absorb space
 class Stated:
     """Combined content of the three files."""
 
-    settings: Theirs
+    settings: SourceConfig
     numbers: Mapping[int, AddedToken]  # in the order of these numbers
     named: Mapping[str, Token | None]  # by role; None: the files state that there is none
     more: tuple[Token, ...]
@@ -47,9 +47,9 @@ class Stated:
         return {role: known.get(role) for role in (*ROLES, *(name for name in known if name not in ROLES))}
 
 
-def _optional(folder: Path, name: str) -> Theirs:
+def _optional(folder: Path, name: str) -> SourceConfig:
     """A JSON file; empty if it is missing."""
-    return Theirs(read_json(folder / name) if (folder / name).is_file() else {}, name)
+    return SourceConfig(read_json(folder / name) if (folder / name).is_file() else {}, name)
 
 
 def read_stated(folder: Path) -> Stated:
@@ -76,7 +76,7 @@ def read_stated(folder: Path) -> Stated:
     return Stated(settings, dict(sorted(numbered.items())), named, tuple(more))
 
 
-def _special(settings: Theirs, roles: Theirs) -> set[str]:
+def _special(settings: SourceConfig, roles: SourceConfig) -> set[str]:
     """Texts of tokens with a role, which make numbered tokens special. As in transformers, objects in the settings do not count."""
     plain = {key: value for key, value in settings.values.items() if isinstance(value, str)} | _named(roles)
     return {str(plain[key]) for key in ROLE_KEYS if plain.get(key)}
@@ -125,7 +125,7 @@ def _whole(number: Any, where: str) -> int:
     return number
 
 
-def _named(settings: Theirs) -> dict[str, Token | None]:
+def _named(settings: SourceConfig) -> dict[str, Token | None]:
     """Tokens under keys that end in _token."""
     tokens = {
         key: _token(value, settings.where, key) for key, value in settings.values.items() if key.endswith("_token")
@@ -150,7 +150,7 @@ def _object(value: Any, where: str, key: str, special: bool | None = None) -> Ad
     """A token with its flags. `special` is read from the object if it is None."""
     if not isinstance(value, dict):
         raise CheckpointError(f"{where}: {shown(key)} is {shown(value)}, but it must be an object in braces.")
-    settings = Theirs(value, f"{where}: {shown(key)}")
+    settings = SourceConfig(value, f"{where}: {shown(key)}")
     if special is None:
         special = settings.bool("special", False)
     flags = {flag: settings.bool(flag, False) for flag in ADDED_TOKEN_FLAGS}
@@ -159,7 +159,7 @@ def _object(value: Any, where: str, key: str, special: bool | None = None) -> Ad
     )
 
 
-def _list(settings: Theirs, key: str) -> list[Token]:
+def _list(settings: SourceConfig, key: str) -> list[Token]:
     """Special tokens without a role, from a list or an object of named tokens."""
     values = settings.any(key, [])
     values = list(values.values()) if isinstance(values, dict) else values

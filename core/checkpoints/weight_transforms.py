@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..errors import CheckpointError
-from .family import Family, Theirs, shown, without
+from .family import Family, SourceConfig, shown, without
 from .files import FLOATS, Stored, header, lazy_tensor, read_json, strip_wrappers
 from .metadata import ROWS, SCORE, SUFFIX
 
@@ -73,7 +73,7 @@ class Layer:
         return stored
 
 
-def method_of(source_config: Theirs) -> str | None:
+def method_of(source_config: SourceConfig) -> str | None:
     """The supported method of a quantization_config; None if there is none, or an unsupported one."""
     stated = source_config.any("quantization_config", None)
     if not isinstance(stated, dict):
@@ -93,7 +93,7 @@ def method_of(source_config: Theirs) -> str | None:
     return method if isinstance(method, str) and supported.get(method) else None
 
 
-def in_full(source_config: Theirs, tensors: Mapping[str, Stored]) -> tuple[Mapping[str, Stored], str]:
+def dequantize_tensors(source_config: SourceConfig, tensors: Mapping[str, Stored]) -> tuple[Mapping[str, Stored], str]:
     """The tensors with quantized ones replaced by dequantized ones, and a notice; unchanged, and "", if none is quantized.
 
     Raises CheckpointError naming a tensor that is missing or does not fit the others.
@@ -142,7 +142,7 @@ def _check_size(name: str, *sizes: int) -> None:
         raise CheckpointError(f"{name} would have {total:,} numbers, which no published tensor has.")
 
 
-def _gptq(layer: Layer, settings: Theirs) -> Stored:
+def _gptq(layer: Layer, settings: SourceConfig) -> Stored:
     """qweight [in / pack, out], qzeros [groups, out / pack], scales [groups, out], g_idx [in]: (number - zero) · scale. The first
     version of the format stores zeros minus one."""
     bits = settings.int("bits")
@@ -172,7 +172,7 @@ def _gptq(layer: Layer, settings: Theirs) -> Stored:
     return lazy_tensor(f"{layer.name}weight", weight.file, (n_out, n_in), make)
 
 
-def _awq(layer: Layer, settings: Theirs) -> Stored:
+def _awq(layer: Layer, settings: SourceConfig) -> Stored:
     """qweight [in, out / 8], qzeros [groups, out / 8], scales [groups, out], with eight columns in 32 bits, in AWQ_ORDER."""
     weight = layer.part("qweight", None, None, dtype=("I32",))
     n_in, n_out = weight.shape[0], weight.shape[1] * 8
@@ -194,7 +194,7 @@ def _awq(layer: Layer, settings: Theirs) -> Stored:
     return lazy_tensor(f"{layer.name}weight", weight.file, (n_out, n_in), make)
 
 
-def _int8(layer: Layer, settings: Theirs) -> Stored:
+def _int8(layer: Layer, settings: SourceConfig) -> Stored:
     """weight [out, in] from -127 to 127, SCB [out]: the largest value of each row."""
     weight = layer.part("weight", None, None, dtype=("I8",))
     largest = layer.part("SCB", weight.shape[0], dtype=SCALE_DTYPES)
@@ -205,7 +205,7 @@ def _int8(layer: Layer, settings: Theirs) -> Stored:
     return lazy_tensor(weight.name, weight.file, weight.shape, make)
 
 
-def _four(layer: Layer, settings: Theirs) -> Stored:
+def _four(layer: Layer, settings: SourceConfig) -> Stored:
     """weight [numbers / 2, 1]: two indices into quant_map [16] per byte, the first in its upper half. absmax [blocks] is the largest value
     of each block, or, with nested quantisation, an index into nested_quant_map [256], times nested_absmax, plus an offset."""
     weight = layer.part("weight", None, 1, dtype=("U8",))
@@ -246,7 +246,7 @@ def _four(layer: Layer, settings: Theirs) -> Stored:
     return lazy_tensor(weight.name, weight.file, tuple(sizes), make)
 
 
-def _state(stored: Stored) -> Theirs:
+def _state(stored: Stored) -> SourceConfig:
     """Description of a 4-bit weight: a JSON object, stored as bytes."""
     where = f"{stored.file}: {stored.name}"
     if stored.shape[0] > MAX_STATE:
@@ -257,10 +257,10 @@ def _state(stored: Stored) -> Theirs:
         raise CheckpointError(f"{where} is no JSON. Download the file again.") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{where} must hold an object in braces, but it holds a {type(values).__name__}.")
-    return Theirs(values, where)
+    return SourceConfig(values, where)
 
 
-def _scaled(layer: Layer, settings: Theirs) -> Stored:
+def _scaled(layer: Layer, settings: SourceConfig) -> Stored:
     """weight [out, in] times a scale per tensor, row, or block of rows and columns."""
     weight = layer.part("weight", None, None, dtype=(*FP8, "I8"))
     n_out, n_in = weight.shape
@@ -288,7 +288,7 @@ def _scaled(layer: Layer, settings: Theirs) -> Stored:
     return lazy_tensor(weight.name, weight.file, weight.shape, make)
 
 
-READERS: dict[str, Callable[[Layer, Theirs], Any]] = {
+READERS: dict[str, Callable[[Layer, SourceConfig], Any]] = {
     "gptq": _gptq,
     "awq": _awq,
     "bitsandbytes": _int8,
@@ -313,7 +313,7 @@ PATTERN = re.compile(r"[\w.^$\\-]{1,200}")
 class Adapter:
     """Config and tensors of an adapter."""
 
-    settings: Theirs
+    settings: SourceConfig
     tensors: Mapping[str, Stored]
 
     @property
@@ -322,11 +322,11 @@ class Adapter:
         return self.settings.str("base_model_name_or_path", "")
 
 
-def read_config(folder: Path) -> Theirs:
-    return Theirs(read_json(folder / CONFIG), CONFIG)
+def read_config(folder: Path) -> SourceConfig:
+    return SourceConfig(read_json(folder / CONFIG), CONFIG)
 
 
-def is_lora(settings: Theirs) -> bool:
+def is_lora(settings: SourceConfig) -> bool:
     return settings.str("peft_type", "LORA") == "LORA"
 
 
@@ -414,7 +414,7 @@ def _replacement(stored: Stored, family: Family, bare: Mapping[str, Stored]) -> 
     return target.name, _as_float(target.name, stored)
 
 
-def is_classifier(settings: Theirs) -> bool:
+def is_classifier(settings: SourceConfig) -> bool:
     """True if the adapter was trained for sequence classification."""
     return settings.str("task_type", None) == "SEQ_CLS"
 
@@ -429,7 +429,9 @@ def head_name(name: str, family: Family) -> str | None:
     return None
 
 
-def with_classes(source_config: Theirs, adapter: Adapter, family: Family, tensors: Mapping[str, Stored]) -> Theirs:
+def with_classes(
+    source_config: SourceConfig, adapter: Adapter, family: Family, tensors: Mapping[str, Stored]
+) -> SourceConfig:
     """The base's config.json, changed to that of a classifier if the adapter is one (task_type SEQ_CLS) and has a head.
 
     An adapter has no names of classes; those of the base are kept if their number matches.
@@ -441,7 +443,7 @@ def with_classes(source_config: Theirs, adapter: Adapter, family: Family, tensor
     values = dict(source_config.values) | {"architectures": [f"{family.title.replace(' ', '')}{SUFFIX}"]}
     if len(source_config.inside("id2label").values) != out.shape[0]:
         values = without(values, "id2label", "label2id", "num_labels")
-    return Theirs(values, source_config.where, source_config.whole)
+    return SourceConfig(values, source_config.where, source_config.whole)
 
 
 def _listed(numbers: set[float]) -> str:
@@ -464,7 +466,7 @@ def _short(name: str) -> str:
     return strip_wrappers(name).removeprefix(BEFORE).replace(".base_layer.", ".").replace(".modules_to_save.", ".")
 
 
-def _numbers(settings: Theirs, module: str) -> tuple[int, float]:
+def _numbers(settings: SourceConfig, module: str) -> tuple[int, float]:
     """Rank and alpha of one module: those of the first pattern that matches the end of its name, as in peft."""
     path = module.removeprefix(BEFORE)
 
@@ -486,7 +488,7 @@ def _numbers(settings: Theirs, module: str) -> tuple[int, float]:
     rank, alpha = matching("rank_pattern"), matching("alpha_pattern")
     rank = settings.int("r", 8) if rank is None else rank
     alpha = settings.float("lora_alpha", 8.0) if alpha is None else alpha
-    own = Theirs({"r": rank, "lora_alpha": alpha}, settings.where)
+    own = SourceConfig({"r": rank, "lora_alpha": alpha}, settings.where)
     if own.int("r") < 1:
         raise CheckpointError(f"{settings.where}: r is {own.int('r')}, but a rank is at least 1.")
     return own.int("r"), own.float("lora_alpha")
@@ -500,7 +502,7 @@ class Update:
     parts: Mapping[str, Stored]
     rank: int
     alpha: float
-    settings: Theirs
+    settings: SourceConfig
 
     @property
     def is_table(self) -> bool:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InterventionError
-from ..model.custom_mask import Painted, Region, check_size, painted
+from ..model.custom_mask import Painted, Region, apply_regions, check_size
 from ..model.hooks import Hook, compose_hooks
 from ..model.rules import ScoreRule
 from ..model.transformer import Transformer
@@ -97,7 +97,7 @@ class Paint:
     n_heads: int
 
     def __call__(self, rule: ScoreRule) -> ScoreRule:
-        return _painter(self.regions, painted(self.regions, self.n_heads))(rule)
+        return _painter(self.regions, apply_regions(self.regions, self.n_heads))(rule)
 
 
 def _painter(regions: tuple[Region, ...], layers: tuple[Painted, ...]) -> Callable[[ScoreRule], ScoreRule]:
@@ -161,7 +161,7 @@ def hooks_of(model: Transformer, interventions: Iterable[Intervention]) -> dict[
     def together(regions: tuple[Region, ...]) -> Hook:
         key = tuple(map(id, regions))
         if key not in compiled:
-            layers = painted(regions, model.config.n_heads)
+            layers = apply_regions(regions, model.config.n_heads)
             nonlocal size
             size += sum(layer.nbytes for layer in layers)
             check_size(size)
@@ -227,19 +227,19 @@ def check_head(model: Transformer, head: int | None) -> None:
         raise InterventionError(f"There is no head {head}: this model's heads are 0 to {model.config.n_heads - 1}.")
 
 
-MOST_CHARACTERS = (
+MAX_CHARACTERS = (
     4_000  # of the edits in a link, which leaves room for the rest of the URL within the limits of servers and browsers
 )
-MOST_EDITS = 500
+MAX_EDITS = 500
 
 
 def to_text(interventions: Iterable[Intervention]) -> str:
     """Edits as text for from_text(). Raises InterventionError for interventions other than edits, and if the text is too long."""
     parts = [edit_text(edit) for edit in interventions]
     text = "~".join(parts)
-    if len(text) > MOST_CHARACTERS or len(parts) > MOST_EDITS:
+    if len(text) > MAX_CHARACTERS or len(parts) > MAX_EDITS:
         raise InterventionError(
-            f"These {len(parts):,} edits take {len(text):,} characters; a link holds {MOST_EDITS} edits of {MOST_CHARACTERS:,} "
+            f"These {len(parts):,} edits take {len(text):,} characters; a link holds {MAX_EDITS} edits of {MAX_CHARACTERS:,} "
             "characters together. Edit whole keys, whole queries or regions instead of single cells."
         )
     return text
@@ -247,11 +247,11 @@ def to_text(interventions: Iterable[Intervention]) -> str:
 
 def from_text(text: str) -> tuple[Edit, ...]:
     """The edits of a text by to_text() or by hand. Raises only InterventionError, with the reason."""
-    if len(text) > MOST_CHARACTERS:
-        raise InterventionError(f"The edits take {len(text):,} characters, and {MOST_CHARACTERS:,} is the most.")
+    if len(text) > MAX_CHARACTERS:
+        raise InterventionError(f"The edits take {len(text):,} characters, and {MAX_CHARACTERS:,} is the most.")
     parts = text.split("~") if text else []
-    if len(parts) > MOST_EDITS:
-        raise InterventionError(f"These are {len(parts):,} edits, and {MOST_EDITS} is the most.")
+    if len(parts) > MAX_EDITS:
+        raise InterventionError(f"These are {len(parts):,} edits, and {MAX_EDITS} is the most.")
     return tuple(map(_read_edit, parts))
 
 

@@ -17,7 +17,7 @@ from ..errors import InterventionError
 from ..model.custom_mask import Cells, Spans
 
 HIGHEST = 10**9  # largest layer, head, token or seed
-MOST_PLACES = 1 << 20  # positions in a list
+MAX_PLACES = 1 << 20  # positions in a list
 
 
 class Kind(Protocol):
@@ -191,14 +191,14 @@ class Places:
         places: list[int] = []
         for part in _each(value, name):
             if isinstance(part, range):
-                if len(part) > MOST_PLACES - len(places):
-                    raise InterventionError(f"{name} has more than {MOST_PLACES:,} positions, which is the most.")
+                if len(part) > MAX_PLACES - len(places):
+                    raise InterventionError(f"{name} has more than {MAX_PLACES:,} positions, which is the most.")
                 places.extend(_whole(place, f"A position of {name}") for place in part)
             else:
                 places.append(_whole(part, f"A position of {name}"))
-        if not 0 < len(places) <= MOST_PLACES:
+        if not 0 < len(places) <= MAX_PLACES:
             raise InterventionError(
-                f"{name} has {len(places):,} positions. Give 1 to {MOST_PLACES:,}, one for each token."
+                f"{name} has {len(places):,} positions. Give 1 to {MAX_PLACES:,}, one for each token."
             )
         return tuple(places)
 
@@ -253,8 +253,8 @@ def _runs(part: Any, name: str) -> Iterable[range]:
         return [range(position, position + 1)]
     if part and part.step == 1:
         return [range(_whole(part.start, name), _whole(part.stop - 1, name) + 1)]
-    if len(part) > MOST_PLACES:
-        raise InterventionError(f"{name} has {len(part):,} places, and {MOST_PLACES:,} is the most.")
+    if len(part) > MAX_PLACES:
+        raise InterventionError(f"{name} has {len(part):,} places, and {MAX_PLACES:,} is the most.")
     return [range(position, position + 1) for position in (_whole(p, name) for p in part)]
 
 

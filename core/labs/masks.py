@@ -13,13 +13,13 @@ from torch import Tensor
 
 from ..checkpoints import Loaded, sha256
 from ..checkpoints.catalog import MODELS
-from ..checkpoints.family import Theirs
+from ..checkpoints.family import SourceConfig
 from ..checkpoints.files import header
 from ..checkpoints.loading import empty
 from ..checkpoints.native_format import INT8, QUANTIZATION
-from ..checkpoints.weight_transforms import in_full
+from ..checkpoints.weight_transforms import dequantize_tensors
 from ..edits import DropCausalMask
-from ..errors import CheckpointError, Refused
+from ..errors import CheckpointError, HeadlightError
 from ..model.config import ModelConfig
 from ..model.text import from_ids
 from ..read import measures
@@ -30,7 +30,7 @@ from ..write.generate import generate
 
 
 @dataclass(frozen=True, eq=False)
-class Inertness:
+class PaddingInvariance:
     """Effect of padding on the tokens of a text. Padding itself is in no number."""
 
     on_padding: Tensor  # [record, head]: weight of the mean row on padding
@@ -39,7 +39,7 @@ class Inertness:
     cosine: float  # of the text's two vectors, the means of that stream over its tokens
 
 
-def inertness(batch: Trace, alone: Trace) -> Inertness:
+def padding_invariance(batch: Trace, alone: Trace) -> PaddingInvariance:
     """Compare a text of a batch (run.text(i)) with a run of only this text.
 
     For an encoder–decoder this is the encoder and its output. Raises ValueError if the two runs have different texts.
@@ -56,7 +56,7 @@ def inertness(batch: Trace, alone: Trace) -> Inertness:
         weights = max(weights, (pattern[..., at] - b.pattern()).abs().max().item())
     x, y = last_stream(batch, real), last_stream(alone, range(len(real)))
     cosine = F.cosine_similarity(x.mean(0), y.mean(0), dim=0).item()
-    return Inertness(torch.stack(shares), weights, (x - y).abs().max().item(), cosine)
+    return PaddingInvariance(torch.stack(shares), weights, (x - y).abs().max().item(), cosine)
 
 
 def own_records(run: Trace) -> list[AttentionRecord]:
@@ -100,18 +100,18 @@ def has_mask(run: Trace) -> bool:
     return run.config.kind == "decoder" and run.config.causal and run.config.writes
 
 
-def unmasked(run: Trace) -> Unmasked:
+def without_causal_mask(run: Trace) -> Unmasked:
     """A run's text without the mask: one more pass, and one for each generated token.
 
     Without a mask keys cannot be cached, because a new token changes the values of all earlier ones. Raises Refused for a model
     without a causal mask or without a language head, and for a text of one token.
     """
     if not has_mask(run):
-        raise Refused(
+        raise HeadlightError(
             f"{run.spec.title} has no causal mask to take away. Choose a decoder that continues a text, such as SmolLM2."
         )
     if len(run.source) < 2:
-        raise Refused("A loss needs a word to predict. Write at least two words.")
+        raise HeadlightError("A loss needs a word to predict. Write at least two words.")
     free = trace_tokens(run.loaded, (run.source,), None, (*run.interventions, DropCausalMask()))
     layer, head, ahead = looks_ahead(free)
     return Unmasked(
@@ -172,7 +172,7 @@ class Leakage:
     written_relearnt: str
 
 
-def learnt(config: ModelConfig) -> tuple[str, ...]:
+def learned_config(config: ModelConfig) -> tuple[str, ...]:
     """Name prefixes of the retrained weights: the last layer and the norm after it."""
     return (f"decoder.blocks.{config.n_decoder_layers - 1}.", "decoder.norm.")
 
@@ -201,14 +201,16 @@ def relearnt(loaded: Loaded, folder: Path = MODELS / MODEL) -> Loaded:
 
 def weights(path: Path) -> dict[str, Tensor]:
     """Dequantised weights of a file from scripts/train_leak.py. Raises CheckpointError if it cannot be read."""
-    tensors, _ = in_full(Theirs({QUANTIZATION: INT8}, path.name), {stored.name: stored for stored in header(path)})
+    tensors, _ = dequantize_tensors(
+        SourceConfig({QUANTIZATION: INT8}, path.name), {stored.name: stored for stored in header(path)}
+    )
     return {name: stored.read() for name, stored in tensors.items()}
 
 
 def with_weights(loaded: Loaded, tensors: Mapping[str, Tensor]) -> Loaded:
     """A model with these weights that shares all others with `loaded`. Raises CheckpointError for other names or shapes."""
     state = loaded.model.state_dict()
-    expected = {name for name in state if name.startswith(learnt(loaded.config))}
+    expected = {name for name in state if name.startswith(learned_config(loaded.config))}
     if set(tensors) != expected:
         raise CheckpointError(f"{WEIGHTS} holds other weights than the last layer and the norm after it.")
     for name, tensor in tensors.items():
@@ -225,7 +227,7 @@ def with_weights(loaded: Loaded, tensors: Mapping[str, Tensor]) -> Loaded:
 def check_model(loaded: Loaded) -> None:
     """Raises Refused for a model without a retrained last layer."""
     if loaded.spec.id != MODEL:
-        raise Refused(
+        raise HeadlightError(
             f"Only the Storyteller has a last layer that was retrained without its mask; this is {loaded.spec.title}. "
             "Choose the Storyteller to see leakage."
         )
@@ -238,7 +240,7 @@ def leakage(run: Trace, other: Loaded) -> Leakage:
     """
     layer = run.config.n_decoder_layers - 1
     if len(run.source) < 3:
-        raise Refused("A loss needs a word to predict. Write at least two words.")
+        raise HeadlightError("A loss needs a word to predict. Write at least two words.")
     edits = (*run.interventions, DropCausalMask(layer))
     dropped, again = (trace_tokens(model, (run.source,), None, edits) for model in (run.loaded, other))
     patterns = again.attention.at(layer).pattern()  # [head, query, key]

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from ..checkpoints import Loaded
 from ..edits import DropPositions, Edit, SetMask, SetPositions, ShiftPositions, StackName
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..model.config import ModelConfig, RotaryScaling
 from ..model.positions import rotary_frequencies
 from ..model.rules import row_blocks
 from ..model.text import Tokens
 from ..read.head_roles import are_common, are_long
-from ..read.measures import moved, spread
+from ..read.measures import evenly_spaced, total_variation
 from ..read.next_token_loss import given
 from ..run.attention import AttentionRecord
 from ..run.trace import trace
@@ -31,7 +31,7 @@ SWAP_CELLS = 24_000_000  # weights that are read of each run, at most
 
 
 @dataclass(frozen=True, eq=False)
-class Follows:
+class SwapResponse:
     """Distance of each head's map on the swapped text from two maps of the original text, for every layer of one kind of attention.
 
     Distances are shares of a row: half of Σ over keys of |difference|, averaged over rows (measures.moved).
@@ -54,7 +54,9 @@ class Follows:
         return self.still - self.along
 
 
-def follows(before: TraceRecord, after: TraceRecord, records: Sequence[int], first: int, second: int) -> Follows:
+def token_vs_position(
+    before: TraceRecord, after: TraceRecord, records: Sequence[int], first: int, second: int
+) -> SwapResponse:
     """Compare a run with the one on the same text with two words exchanged (edits.SwapWords).
 
     `records` are the self-attentions of a stack by layer, first and second the two positions. In a causal stack the rows before
@@ -64,21 +66,21 @@ def follows(before: TraceRecord, after: TraceRecord, records: Sequence[int], fir
     record = before.attention[records[0]]
     n = record.n_query
     if record.site != "attn":
-        raise Refused("Words are swapped within one text: cross-attention looks from one into another.")
+        raise HeadlightError("Words are swapped within one text: cross-attention looks from one into another.")
     if first == second or not (0 <= first < n and 0 <= second < n):
-        raise Refused(f"Two words of {n} tokens change places: give two different ones, from 0 to {n - 1}.")
+        raise HeadlightError(f"Two words of {n} tokens change places: give two different ones, from 0 to {n - 1}.")
     if before.tokens_of(record)[0].ids != after.tokens_of(after.attention[records[0]])[0].ids:
-        raise Refused("These two runs are of different tokens, so that no word of one is a word of the other.")
+        raise HeadlightError("These two runs are of different tokens, so that no word of one is a word of the other.")
     order = torch.arange(n)
     order[[first, second]] = order[[second, first]]
-    read = spread(n, max(1, SWAP_CELLS // (len(records) * record.n_heads * n)), (first, second))
+    read = evenly_spaced(n, max(1, SWAP_CELLS // (len(records) * record.n_heads * n)), (first, second))
     later = [row > max(first, second) for row in read]
     counted = torch.tensor(later if any(later) else [True] * len(read))
     # [layer, 5, head, row]
     rows = torch.stack([_row_differences(before.attention[i], after.attention[i], read, order) for i in records])
     has_choice = torch.tensor([row > 1 for row in read])  # the only token before row 1 is the first, an attention sink
     shares = rows[:, :2, :, counted].mean(-1)
-    return Follows(
+    return SwapResponse(
         along=shares[:, 0],
         still=shares[:, 1],
         apart=rows[:, 2].amax((1, 2)),
@@ -90,7 +92,7 @@ def follows(before: TraceRecord, after: TraceRecord, records: Sequence[int], fir
     )
 
 
-def telling_row(
+def example_row(
     before: TraceRecord, after: TraceRecord, record: int, head: int, words: tuple[int, int], place: bool
 ) -> tuple[int, int, float]:
     """The row that shows best that a head follows a word or, with `place`, a position.
@@ -100,7 +102,7 @@ def telling_row(
     """
     a, b = before.attention[record], after.attention[record]
     n = a.n_query
-    rows = [row for row in spread(n, SWAP_CELLS // n, words) if row > max(words)] or list(range(n))
+    rows = [row for row in evenly_spaced(n, SWAP_CELLS // n, words) if row > max(words)] or list(range(n))
     was, now = (x.pattern(head, rows, list(words))[0].cpu() for x in (a, b))  # [row, 2]
     both = torch.minimum(was, now if place else now.flip(-1))  # [row, 2]
     at, which = divmod(int(both.argmax()), 2)
@@ -118,7 +120,7 @@ def _row_differences(before: AttentionRecord, after: AttentionRecord, rows: Sequ
         some = rows[block]
         now, was = after.pattern(queries=some).cpu(), before.pattern(queries=some).cpu()
         permuted = before.pattern(queries=order[some].tolist()).cpu()[..., order]
-        shares = [moved(x.unsqueeze(-2), now.unsqueeze(-2)) for x in (permuted, was)]
+        shares = [total_variation(x.unsqueeze(-2), now.unsqueeze(-2)) for x in (permuted, was)]
         at = torch.arange(len(some)), (torch.tensor(some) - 1).clamp(min=0)
         back = [x[:, at[0], at[1]] * (torch.tensor(some) > 0) for x in (was, now)]
         parts.append(torch.stack([*shares, (now - permuted).abs().amax(-1), *back]))
@@ -151,7 +153,7 @@ def pairs_to_swap(run: TraceRecord, tokens: Tokens, most: int = 2) -> tuple[tupl
 
 
 @dataclass(frozen=True, eq=False)
-class Unturned:
+class PreRotary:
     """Queries and keys of one attention before RoPE.
 
     Feature j rotates with feature j + d_rotary/2 by the angle that Trace.positions has for j; features from d_rotary on do not
@@ -163,18 +165,18 @@ class Unturned:
     pairs: tuple[tuple[int, int], ...]  # the two features of each pair
 
 
-def unturned(run: TraceRecord, record: AttentionRecord) -> Unturned:
+def before_rotary(run: TraceRecord, record: AttentionRecord) -> PreRotary:
     """q and k before RoPE, from one more pass that ends at this layer, with the run's edits.
 
     Raises Refused for models without rotary positions and for cross-attention, and Outdated after a training.
     """
     if run.config.position != "rotary" or record.site == "cross_attn":
         what = "Cross-attention" if record.site == "cross_attn" else run.spec.title
-        raise Refused(f"{what} does not rotate queries and keys. Choose a model with rotary positions.")
+        raise HeadlightError(f"{what} does not rotate queries and keys. Choose a model with rotary positions.")
     points = [f"{record.name}.hook_q_pre", f"{record.name}.hook_k_pre"]
     seen = run.forward.moments(points, lambda _, x: x[record.text])
     half = run.config.d_rotary // 2
-    return Unturned(seen[points[0]], seen[points[1]], tuple((j, j + half) for j in range(half)))
+    return PreRotary(seen[points[0]], seen[points[1]], tuple((j, j + half) for j in range(half)))
 
 
 def cosine_to(table: Tensor, row: int) -> Tensor:
@@ -252,7 +254,7 @@ def equivariance(run: TraceRecord, places: Sequence[int]) -> Equivariance:
     order as well, and is removed together with the positions. Raises Refused if places are not a permutation of this text.
     """
     if sorted(places) != list(range(len(run.source))):
-        raise Refused(f"These places are not an order of {len(run.source)} tokens: use each number from 0 once.")
+        raise HeadlightError(f"These places are not an order of {len(run.source)} tokens: use each number from 0 once.")
     stack: StackName = "encoder" if run.config.n_encoder_layers else "decoder"
     order = torch.tensor(places).argsort()  # which token is at each position
     ids, moved_ids = list(run.source.ids), [run.source.ids[i] for i in order.tolist()]
@@ -287,7 +289,7 @@ def _largest_difference(before: TraceRecord, after: TraceRecord, order: Tensor, 
 
 
 @dataclass(frozen=True)
-class MovedOn:
+class ShiftInvariance:
     """Effect of shifting a whole text by `by` positions: the largest |Δ| of any score and any weight of its self-attention."""
 
     by: int
@@ -295,7 +297,7 @@ class MovedOn:
     weights: float
 
 
-def moved_on(run: TraceRecord, by: int) -> MovedOn:
+def shift_invariance(run: TraceRecord, by: int) -> ShiftInvariance:
     """Effect of a text's position in a longer one, from one more pass: close to 0 if only distance counts.
 
     Raises InterventionError if a position table is too short.
@@ -312,7 +314,7 @@ def moved_on(run: TraceRecord, by: int) -> MovedOn:
                 if allowed.any():
                     scores = max(scores, (a.scores(head, rows) - b.scores(head, rows)).abs()[0][allowed].max().item())
                 weights = max(weights, (a.pattern(head, rows) - b.pattern(head, rows)).abs().max().item())
-    return MovedOn(by, scores, weights)
+    return ShiftInvariance(by, scores, weights)
 
 
 def score_by_distance(
@@ -347,31 +349,31 @@ Rule = Literal["none", "linear", "dynamic", "yarn", "llama3"]
 RULES: tuple[Rule, ...] = ("none", "linear", "dynamic", "yarn", "llama3")  # none: the trained positions
 
 
-def under(config: ModelConfig, rule: Rule, factor: float) -> ModelConfig:
+def config_under_rule(config: ModelConfig, rule: Rule, factor: float) -> ModelConfig:
     """A config whose rotary positions reach `factor` times the trained context (n_ctx), by one of RULES.
 
     "none" or a factor of 1 returns the config itself with its own scaling, which any other rule replaces. Raises Refused for
     positions that are not rotary, for an unknown rule, and for a factor below 1.
     """
     if config.position != "rotary":
-        raise Refused(
+        raise HeadlightError(
             f"Only rotary positions can be slowed, and these are {config.position}. Choose a model with rotary positions."
         )
     if rule not in RULES:
-        raise Refused(f"There is no rule {rule!r} for longer texts. It is one of {', '.join(RULES)}.")
+        raise HeadlightError(f"There is no rule {rule!r} for longer texts. It is one of {', '.join(RULES)}.")
     if not (math.isfinite(factor) and factor >= 1):
-        raise Refused(f"A text is made longer by a factor of 1 or more, and not by {factor:g}.")
+        raise HeadlightError(f"A text is made longer by a factor of 1 or more, and not by {factor:g}.")
     if rule == "none" or factor == 1:
         return config
     return replace(config, rotary_scaling=RotaryScaling(kind=rule, factor=factor, n_ctx_original=config.n_ctx))
 
 
-def rescaled(loaded: Loaded, rule: Rule, factor: float) -> Loaded:
+def with_rope_scaling(loaded: Loaded, rule: Rule, factor: float) -> Loaded:
     """The model with another RoPE scaling (under()); it shares all weights and hook points with `loaded`.
 
     Neither is changed, so threads may run both at once. Cached angles are stored by their rule.
     """
-    config = under(loaded.config, rule, factor)
+    config = config_under_rule(loaded.config, rule, factor)
     if config is loaded.config:
         return loaded
     model = copy.copy(loaded.model)
@@ -385,7 +387,7 @@ def rescaled(loaded: Loaded, rule: Rule, factor: float) -> Loaded:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class ContextExtension:
     """Frequencies under one rule, for a text of `factor` times the trained length."""
 
     rule: Rule
@@ -393,10 +395,12 @@ class Stretch:
     factor: float  # YaRN's factor on q and k; 1 otherwise
 
 
-def stretches(config: ModelConfig, factor: float) -> tuple[Stretch, ...]:
+def context_extensions(config: ModelConfig, factor: float) -> tuple[ContextExtension, ...]:
     """Every rule's frequencies for a text of factor · n_ctx tokens."""
     n = round(config.n_ctx * factor)
-    return tuple(Stretch(rule, *rotary_frequencies(under(config, rule, factor), n)) for rule in RULES)
+    return tuple(
+        ContextExtension(rule, *rotary_frequencies(config_under_rule(config, rule, factor), n)) for rule in RULES
+    )
 
 
 def end_loss(loaded: Loaded, ids: Sequence[int], last: int = 64, dropped: bool = False) -> float:
@@ -416,12 +420,12 @@ def gap_after(tokens: Tokens) -> int:
     """
     n = len(tokens)
     if n < 2:
-        raise Refused("A text of one token has no room for a gap. Type two words or more.")
+        raise HeadlightError("A text of one token has no room for a gap. Type two words or more.")
     commas = [i for i in range(1, n - 2) if tokens.labels[i].strip() in {",", ";", ":", "，", "、"}]
     return commas[-1] if commas else (n - 1) // 2
 
 
-def chances_by_gap(
+def probability_by_gap(
     run: TraceRecord, rule: Rule, factor: float, gaps: Sequence[int], after: int, token: int | None = None
 ) -> Iterator[tuple[int, float]]:
     """Id and probability of one next token after the whole text, for each gap: the positions that are skipped after token `after`.
@@ -429,9 +433,9 @@ def chances_by_gap(
     `token` None is the model's prediction on the text without a gap. One run of the text for each gap.
     """
     ids = list(run.source.ids)
-    loaded = rescaled(run.loaded, rule, factor)
+    loaded = with_rope_scaling(run.loaded, rule, factor)
     if (head := loaded.model.head) is None:
-        raise Refused(f"{loaded.spec.title} writes no next word. Choose a model that does.")
+        raise HeadlightError(f"{loaded.spec.title} writes no next word. Choose a model that does.")
     if token is None:
         token = trace(run.loaded, ids=ids).predictions([len(ids) - 1], k=1).ids[0][0]
     for gap in gaps:

@@ -18,11 +18,11 @@ from ..plan.workload import Workload, kv_cache
 from ..read import measures
 from ..run.attention import AttentionRecord
 
-What = Literal["d_model", "layers", "source_len", "heads", "batch"]
+ScaledSize = Literal["d_model", "layers", "source_len", "heads", "batch"]
 LENGTHS = (512, 8192, 131_072)
 
 
-def doubled(config: ModelConfig, work: Workload, what: What) -> dict[str, Any]:
+def scaling_factors(config: ModelConfig, work: Workload, what: ScaledSize) -> dict[str, Any]:
     """Growth factor of every cost when one size doubles; None for costs that were 0.
 
     d_model   with d_ff and the number of heads of the same width: four times the parameters of a layer, twice those of a table
@@ -32,8 +32,8 @@ def doubled(config: ModelConfig, work: Workload, what: What) -> dict[str, Any]:
     {"parameters": {"layers", "tables", "total"}, "memory": the fields of Memory and "total", "flops": of a forward pass, "cache"}.
     Raises ConfigError for another word, as memory_plan does, and for heads of an odd width.
     """
-    if what not in get_args(What):
-        raise ConfigError(f"what ({what!r}) must be one of {', '.join(map(repr, get_args(What)))}")
+    if what not in get_args(ScaledSize):
+        raise ConfigError(f"what ({what!r}) must be one of {', '.join(map(repr, get_args(ScaledSize)))}")
     larger, more = _twice(config, work, what)
     before, after = _sizes(config, work), _sizes(larger, more)
     return {
@@ -54,7 +54,7 @@ def bottleneck(
     return tuple(_work_at(config, replace(work, source_len=n, piece=0), n, device) for n in lengths)
 
 
-def accesses(config: ModelConfig, work: Workload) -> dict[str, Any]:
+def memory_accesses(config: ModelConfig, work: Workload) -> dict[str, Any]:
     """Memory accesses of the first layer for one text, in numbers (not bytes), for attention and for the products with weights.
 
     {"formulas": {...}, "eager": numbers moved by its maps, "fused": the same of a kernel that materialises no map, "weights": numbers
@@ -79,7 +79,7 @@ def accesses(config: ModelConfig, work: Workload) -> dict[str, Any]:
     return {"formulas": formulas, **counted}
 
 
-def _twice(config: ModelConfig, work: Workload, what: What) -> tuple[ModelConfig, Workload]:
+def _twice(config: ModelConfig, work: Workload, what: ScaledSize) -> tuple[ModelConfig, Workload]:
     if what == "layers":
         return with_layers(config, 2 * max(config.n_encoder_layers, config.n_decoder_layers)), work
     if what == "source_len":

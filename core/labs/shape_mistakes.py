@@ -22,7 +22,7 @@ Verdict = Literal["right", "error", "wrong"]
 
 
 @dataclass(frozen=True)
-class Try:
+class Attempt:
     """A line and its result. `shape` is None if PyTorch raised `error`; `why` names the reason."""
 
     code: str
@@ -102,7 +102,7 @@ LINES: dict[str, tuple[Line, ...]] = {
 
 
 @lru_cache(maxsize=64)
-def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) -> tuple[Try, ...]:
+def attempts(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) -> tuple[Attempt, ...]:
     """Results of all LINES[place], for n queries, n_key keys, and texts of n tokens."""
     sizes = {"batch": batch, "n": n, "n_key": n_key}
     h, d = config.n_heads, config.d_head
@@ -124,10 +124,10 @@ def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) ->
         try:
             shape = tuple(line.run(_tensors(config, "meta", **sizes)).shape)
         except (RuntimeError, IndexError) as error:
-            found.append(Try(code, "error", None, _message_on_cpu(line, config, error, **sizes), line.raises))
+            found.append(Attempt(code, "error", None, _message_on_cpu(line, config, error, **sizes), line.raises))
         else:
             verdict: Verdict = "right" if line.silent is None else "wrong"
-            found.append(Try(code, verdict, shape, "", line.silent or ""))
+            found.append(Attempt(code, verdict, shape, "", line.silent or ""))
     return tuple(found)
 
 

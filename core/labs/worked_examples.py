@@ -109,14 +109,14 @@ def batch() -> Batch:
     x = torch.randn(2, 3, WIDTH, generator=seeded)
     w_q, w_k = linear(WIDTH, WIDTH, seeded), linear(WIDTH, WIDTH, seeded)
     q, k = x @ w_q.T, x @ w_k.T
-    error = _error_of(lambda: q @ turned_round(k))
+    error = _error_of(lambda: q @ reverse_axes(k))
     square = torch.randn(4, 4, WIDTH, generator=torch.Generator().manual_seed(SEED))
     sq, sk = square @ w_q.T, square @ w_k.T
-    wrong_by = (sq @ sk.transpose(-2, -1) - sq @ turned_round(sk)).abs().max().item()
+    wrong_by = (sq @ sk.transpose(-2, -1) - sq @ reverse_axes(sk)).abs().max().item()
     return Batch(q, k, q @ k.transpose(-2, -1), error, wrong_by)
 
 
-def turned_round(x: Tensor) -> Tensor:
+def reverse_axes(x: Tensor) -> Tensor:
     """x.T: all axes in reverse order, without PyTorch's warning for more than two."""
     return x.permute(*reversed(range(x.ndim)))
 
@@ -191,7 +191,7 @@ def binary_digits(n: int, digits: int = 4) -> Tensor:
     return torch.arange(n)[:, None] >> torch.arange(digits) & 1
 
 
-def fading(width: int, steps: int) -> list[float]:
+def rnn_gradient_norms(width: int, steps: int) -> list[float]:
     """Gradient norms of the last state of an untrained RNN 0, 1, … `steps` steps back, relative to the first.
 
     h' = tanh(W x + U h) on random tokens, with the initial weights of torch.nn.RNNCell.
@@ -257,7 +257,7 @@ def through_depth(norm: Literal["pre", "post", "none"], residual: bool, layers: 
     return Depth(tuple(gradient.norm().item() for gradient in gradients), tuple(alike))
 
 
-def fresh_word(d_model: int) -> float:
+def random_token(d_model: int) -> float:
     """Mean norm of 64 random token vectors whose numbers have mean 0 and variance 1 ÷ d_model."""
     rows = torch.randn(64, d_model, generator=torch.Generator().manual_seed(SEED)) / math.sqrt(d_model)
     return rows.norm(dim=-1).mean().item()
@@ -269,12 +269,12 @@ def linear(n_out: int, n_in: int, generator: torch.Generator) -> Tensor:
 
 
 ROUNDS = 9
-MOST_PRODUCT_FLOPS = 4e9  # a fraction of a second on one CPU core
-MOST_WEIGHTS = 1 << 26
+MAX_PRODUCT_FLOPS = 4e9  # a fraction of a second on one CPU core
+MAX_WEIGHTS = 1 << 26
 
 
 @dataclass(frozen=True)
-class Compared:
+class ProjectionBenchmark:
     """Median times of ROUNDS alternating rounds, and the largest difference between the two results."""
 
     fused: float  # ms
@@ -285,16 +285,18 @@ class Compared:
     device: str
 
 
-def timed(d_model: int, widths: tuple[int, int, int], rows: int, device: torch.device | None = None) -> Compared:
+def benchmark_projections(
+    d_model: int, widths: tuple[int, int, int], rows: int, device: torch.device | None = None
+) -> ProjectionBenchmark:
     """Time x W_qkv against x W_Q, x W_K and x W_V, for random float32 x [rows, d_model] and outputs of `widths` numbers (q, k, v).
 
     W_qkv is the three matrices stacked, like `nn.MultiheadAttention.in_proj_weight`. Large sizes use fewer rows. Raises ValueError
     for matrices that are too large.
     """
     numbers = d_model * sum(widths)
-    if numbers > MOST_WEIGHTS:
+    if numbers > MAX_WEIGHTS:
         raise ValueError(f"tables of {d_model:,} × {sum(widths):,}")
-    used = min(rows, max(1, int(MOST_PRODUCT_FLOPS // (2 * numbers))))
+    used = min(rows, max(1, int(MAX_PRODUCT_FLOPS // (2 * numbers))))
     device = device or pick_device()
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(used, d_model, generator=generator).to(device)
@@ -311,7 +313,7 @@ def timed(d_model: int, widths: tuple[int, int, int], rows: int, device: torch.d
         difference = max((a - b).abs().max().item() for a, b in zip(fused(), separate(), strict=True))
         times = [(_seconds_of(fused, device), _seconds_of(separate, device)) for _ in range(ROUNDS)]
     one, three = (1000 * statistics.median(each) for each in zip(*times, strict=True))
-    return Compared(one, three, difference, used, rows, device.type)
+    return ProjectionBenchmark(one, three, difference, used, rows, device.type)
 
 
 def _seconds_of(work: Callable[[], object], device: torch.device) -> float:
@@ -337,7 +339,7 @@ class ResidualPath:
     alike: np.ndarray  # float64 [layer + 1]: mean cosine between the vectors of two tokens of one text
 
 
-def residual_paths(n_layers: int = 24, seed: int = 0) -> tuple[ResidualPath, ...]:
+def residual_gradients(n_layers: int = 24, seed: int = 0) -> tuple[ResidualPath, ...]:
     """All combinations of norm and residual connection. Takes seconds on a CPU. Raises ConfigError for n_layers below 1."""
     return tuple(
         residual_path(norm, residual, n_layers, seed) for residual in (True, False) for norm in ("pre", "post", "none")

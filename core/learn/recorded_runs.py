@@ -45,7 +45,7 @@ class Seen(Protocol):
 
 
 @dataclass(frozen=True)
-class Moment:
+class Milestone:
     """A milestone. `since` is the step it is compared with; before and after are the measured values at both."""
 
     kind: Kind
@@ -58,7 +58,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Lead:
+class LeadInterval:
     """Interval of steps in which every seed of one side (0: the run, 1: its twin) is ahead of every seed of the other."""
 
     side: int
@@ -81,20 +81,20 @@ def reached(frames: Sequence[Seen], share: float = RIGHT) -> int | None:
     return step
 
 
-def moments(frames: Sequence[Seen]) -> list[Moment]:
+def milestones(frames: Sequence[Seen]) -> list[Milestone]:
     """The milestones of a finished run in the order of their steps. A milestone that does not occur is left out."""
     if len(frames) < 2:
         return []
     first, last = frames[0], frames[-1]
     found = [
-        Moment("start", first.step, first.step, first.loss or 0.0, first.loss or 0.0),
+        Milestone("start", first.step, first.step, first.loss or 0.0, first.loss or 0.0),
         *(moment for rule in (_plateau, _finds, _right, _back) if (moment := rule(frames)) is not None),
-        Moment("done", last.step, first.step, share_right(first), share_right(last)),
+        Milestone("done", last.step, first.step, share_right(first), share_right(last)),
     ]
     return sorted(found, key=lambda moment: moment.step)
 
 
-def leads(runs: Sequence[Mapping[int, float]], twins: Sequence[Mapping[int, float]]) -> list[Lead]:
+def leads(runs: Sequence[Mapping[int, float]], twins: Sequence[Mapping[int, float]]) -> list[LeadInterval]:
     """Leads of LEAST steps or more in accuracy by step, one mapping for each seed.
 
     One seed on a side gives no estimate of how much seeds differ, so a lead needs two of each.
@@ -103,11 +103,11 @@ def leads(runs: Sequence[Mapping[int, float]], twins: Sequence[Mapping[int, floa
         return []
     steps = sorted(set.intersection(*(set(seed) for seed in (*runs, *twins))))
     sides = [(step, _leading([seed[step] for seed in runs], [seed[step] for seed in twins])) for step in steps]
-    found: list[Lead] = []
+    found: list[LeadInterval] = []
     for side, group in groupby(sides, key=itemgetter(1)):
         interval = [step for step, _ in group]
         if side is not None and interval[-1] - interval[0] >= LEAST:
-            found.append(Lead(side, interval[0], interval[-1]))
+            found.append(LeadInterval(side, interval[0], interval[-1]))
     return found
 
 
@@ -125,10 +125,10 @@ def _before(frames: Sequence[Seen], i: int) -> Seen:
     return next((frame for frame in reversed(frames[:i]) if frames[i].step - frame.step >= RISE), frames[0])
 
 
-def _plateau(frames: Sequence[Seen]) -> Moment | None:
+def _plateau(frames: Sequence[Seen]) -> Milestone | None:
     """The steps with the smallest fall of the loss, before an accuracy of one half."""
     half = next((i for i, frame in enumerate(frames) if share_right(frame) >= 0.5), len(frames))
-    best: tuple[float, Moment] | None = None
+    best: tuple[float, Milestone] | None = None
     for i, frame in enumerate(frames[:half]):
         j = _after(frames, i, WINDOW)
         if j is None or j >= half or frame.step < WINDOW / 5:
@@ -138,35 +138,35 @@ def _plateau(frames: Sequence[Seen]) -> Moment | None:
             continue
         fall = (a - b) * WINDOW / (frames[j].step - frame.step)
         if best is None or fall < best[0]:
-            best = fall, Moment("plateau", frames[j].step, frame.step, a, b)
+            best = fall, Milestone("plateau", frames[j].step, frame.step, a, b)
     return best and best[1]
 
 
-def _finds(frames: Sequence[Seen]) -> Moment | None:
+def _finds(frames: Sequence[Seen]) -> Milestone | None:
     """The first head with half of its attention on the sources of the next symbol."""
     for i, frame in enumerate(frames):
         value, layer, head = _largest(frame.finds)
         if value >= FOUND:
             before = _before(frames, i)
-            return Moment("finds", frame.step, before.step, before.finds[layer][head], value, layer, head)
+            return Milestone("finds", frame.step, before.step, before.finds[layer][head], value, layer, head)
     return None
 
 
-def _right(frames: Sequence[Seen]) -> Moment | None:
+def _right(frames: Sequence[Seen]) -> Milestone | None:
     step = reached(frames)
     if step is None:
         return None
     i = next(i for i, frame in enumerate(frames) if frame.step == step)
     before = _before(frames, i)
-    return Moment("right", step, before.step, share_right(before), share_right(frames[i]))
+    return Milestone("right", step, before.step, share_right(before), share_right(frames[i]))
 
 
-def _back(frames: Sequence[Seen]) -> Moment | None:
+def _back(frames: Sequence[Seen]) -> Milestone | None:
     """The steepest rise of the head with the most attention on the previous position at the end."""
     value, layer, head = _largest(frames[-1].back)
     if value < LOOKS_BACK:
         return None
-    best: tuple[float, Moment] | None = None
+    best: tuple[float, Milestone] | None = None
     for i, frame in enumerate(frames):
         j = _after(frames, i, RISE)
         if j is None:
@@ -174,7 +174,7 @@ def _back(frames: Sequence[Seen]) -> Moment | None:
         a, b = frame.back[layer][head], frames[j].back[layer][head]
         rise = (b - a) / (frames[j].step - frame.step)
         if best is None or rise > best[0]:
-            best = rise, Moment("back", frames[j].step, frame.step, a, b, layer, head)
+            best = rise, Milestone("back", frames[j].step, frame.step, a, b, layer, head)
     return best and best[1]
 
 

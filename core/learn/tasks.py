@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from torch import Tensor
 
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..model.hooks import Hook, hooked
 from ..model.transformer import Transformer
 
@@ -78,7 +78,7 @@ def encode(task: Task, texts: Sequence[str]) -> Tensor:
     rows = []
     for text in texts:
         if unknown := [symbol for symbol in text if symbol not in number]:
-            raise Refused(f"{task.title} knows no {unknown[0]!r}. It reads {' '.join(task.symbols)}.")
+            raise HeadlightError(f"{task.title} knows no {unknown[0]!r}. It reads {' '.join(task.symbols)}.")
         rows.append([number[START], *(number[symbol] for symbol in text), number[END]])
     longest = max(map(len, rows), default=0)
     return torch.tensor([row + [number[PAD]] * (longest - len(row)) for row in rows])
@@ -95,12 +95,12 @@ def problem_of(task: Task, typed: str) -> str:
     example = problems(task, 1, seed="an example")[0]
     bare = text.rstrip("=")
     if unknown := [symbol for symbol in bare if symbol not in task.symbols]:
-        raise Refused(f"{task.title} knows no {unknown[0]!r}. It reads {' '.join(task.symbols)}. Try {example}")
+        raise HeadlightError(f"{task.title} knows no {unknown[0]!r}. It reads {' '.join(task.symbols)}. Try {example}")
     if not SHAPES[task.name](bare):
-        raise Refused(f"{RULES[task.name]} Try {example}")
+        raise HeadlightError(f"{RULES[task.name]} Try {example}")
     n_answer = 0 if task.same_place else len(task.answer(text))
     if (n := len(text) + n_answer + 2) > task.n_ctx:
-        raise Refused(f"{bare} and its answer take {n} tokens, and this model reads {task.n_ctx}. Try {example}")
+        raise HeadlightError(f"{bare} and its answer take {n} tokens, and this model reads {task.n_ctx}. Try {example}")
     return text
 
 
@@ -149,7 +149,7 @@ def _is_sum(bare: str) -> bool:
     return len(parts) == 2 and all(len(part) == 3 and part.isdecimal() for part in parts)
 
 
-def _goes_on(bare: str) -> bool:
+def _is_repeated(bare: str) -> bool:
     letters, bar, from_here = bare.partition("|")
     return bool(bar) and len(set(letters)) == len(letters) and len(from_here) == 1 and from_here in letters[:-1]
 
@@ -171,7 +171,7 @@ SHAPES: dict[str, Callable[[str], bool]] = {
     "sort": _is_word,
     "echo": _is_word,
     "addition": _is_sum,
-    "induction": _goes_on,
+    "induction": _is_repeated,
     "brackets": _is_open,
 }
 RULES = {
@@ -325,7 +325,7 @@ class HeadMeasures:
 
 
 @lru_cache(maxsize=16)
-def unseen(task: Task) -> tuple[str, ...]:
+def held_out(task: Task) -> tuple[str, ...]:
     """Held-out problems, the default for measurements."""
     return tuple(problems(task, PROBLEMS, seed="unseen", held_out=True))
 

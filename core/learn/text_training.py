@@ -22,16 +22,16 @@ from torch import Tensor
 from ..checkpoints import Loaded, ModelSpec
 from ..checkpoints.from_config import build
 from ..checkpoints.native_format import TokenIds, model_zip
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, hooked
 from ..model.transformer import Transformer, to_dtype
-from .training import Batch, Recipe, State, make_optimiser, state_of, train, train_bpe
+from .training import Batch, Recipe, RunState, make_optimiser, state_of, train, train_bpe
 
 Unit = Literal["letters", "pieces"]
 
 LEAST, MOST = 2_000, 1_000_000  # bytes of a text
-MOST_SIGNS = 256
+MAX_SIGNS = 256
 PIECES = 512  # vocabulary of a tokenizer trained on the text
 STEPS, SECONDS = 300, 60.0
 BATCH, LENGTH = 16, 96
@@ -44,7 +44,7 @@ WINDOWS = 32  # windows of the held-out part for the loss of a frame, and the sa
 REPEATED = 24  # tokens of a string that is repeated
 SHOWN = 24  # tokens of the attention map
 SMOOTHED = 0.1  # added to each count
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 SHAPE: dict[str, Any] = {"d_model": 96, "n_heads": 4, "d_ff": 384, "n_decoder_layers": 2}
 
 
@@ -59,15 +59,17 @@ class Text:
     def __post_init__(self) -> None:
         size = len(self.text.encode())
         if size > MOST:
-            raise Refused(f"That is {size / 1e6:.1f} MB; {MOST / 1e6:.0f} MB is the most.")
+            raise HeadlightError(f"That is {size / 1e6:.1f} MB; {MOST / 1e6:.0f} MB is the most.")
         if len(self.text) < LEAST:
-            raise Refused(f"That is {len(self.text):,} characters: too few to learn from. {LEAST:,} at least.")
-        if self.unit == "letters" and len(set(self.text)) > MOST_SIGNS:
-            raise Refused(
-                f"This text has {len(set(self.text)):,} different signs; {MOST_SIGNS} are the most. Let it learn word pieces."
+            raise HeadlightError(f"That is {len(self.text):,} characters: too few to learn from. {LEAST:,} at least.")
+        if self.unit == "letters" and len(set(self.text)) > MAX_SIGNS:
+            raise HeadlightError(
+                f"This text has {len(set(self.text)):,} different signs; {MAX_SIGNS} are the most. Let it learn word pieces."
             )
-        if (needed := bytes_needed(self)) > MOST_BYTES:
-            raise Refused(f"To learn this takes {needed / 1e6:,.0f} MB, and {MOST_BYTES / 1e6:,.0f} MB is the most.")
+        if (needed := bytes_needed(self)) > MAX_BYTES:
+            raise HeadlightError(
+                f"To learn this takes {needed / 1e6:,.0f} MB, and {MAX_BYTES / 1e6:,.0f} MB is the most."
+            )
 
     @cached_property
     def signs(self) -> tuple[str, ...]:
@@ -156,7 +158,7 @@ class TextFrame:
     pattern: Tensor  # [layer, head, query, key] of the first tokens of the held-out part
     tokens: tuple[str, ...]  # of the pattern
     sample: str  # continuation of Text.prompt, with the same random numbers each time; "" if not sampled
-    weights: State  # from which a run can continue
+    weights: RunState  # from which a run can continue
 
 
 def bytes_needed(of: Text) -> int:
@@ -180,7 +182,7 @@ def baselines(of: Text) -> Baselines:
 
 
 def text_run(
-    of: Text, seconds: float = SECONDS, steps: int = STEPS, start: State | None = None
+    of: Text, seconds: float = SECONDS, steps: int = STEPS, start: RunState | None = None
 ) -> Iterator[TextPoint | TextFrame]:
     """Yield points and frames in the order of their steps, until `steps` steps or `seconds` of training are over.
 
@@ -243,7 +245,7 @@ class _Evaluation:
         back = seen.diagonal(-1, -2, -1).mean((0, -1))
         # Weight of a token of the repetition on the token after its first occurrence.
         repeat = twice.diagonal(1 - REPEATED, -2, -1)[..., 1:].mean((0, -1))
-        state = State(step, {name: t.clone() for name, t in state_of(model, optimiser).items()})
+        state = RunState(step, {name: t.clone() for name, t in state_of(model, optimiser).items()})
         n = min(SHOWN, self.length)
         return TextFrame(
             step,
@@ -282,7 +284,7 @@ def write(of: Text, model: Transformer, n: int = SAMPLE) -> str:
     return of.read(ids[n_prompt:])
 
 
-def restored(of: Text, state: State) -> Transformer:
+def restored(of: Text, state: RunState) -> Transformer:
     """The model of a frame."""
     model = build(of.config, of.seed).model
     weights = {name.removeprefix("model."): x for name, x in state.tensors.items() if name.startswith("model.")}
@@ -316,7 +318,7 @@ def described(key: str) -> ModelSpec:
 
 
 def opened(
-    of: Text, state: State, key: str, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
+    of: Text, state: RunState, key: str, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
 ) -> Loaded:
     """The model of a frame with its tokenizer, as from load()."""
     made = build(of.config, of.seed)
@@ -330,7 +332,7 @@ def opened(
     )
 
 
-def archive(of: Text, state: State, loss: float) -> bytes:
+def archive(of: Text, state: RunState, loss: float) -> bytes:
     """A zip of the model of a frame without its text: config, weights, tokenizer, recipe, card. Unpacked, core.load() reads it."""
     recipe = {"step": state.step, "batch": BATCH, "length": LENGTH, "unit": of.unit, **asdict(recipe_of(of, STEPS))}
     card = (

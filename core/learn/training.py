@@ -103,7 +103,7 @@ class TrainStep:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class RunState:
     """State of a run: the number of steps so far, and the weights and the optimiser's moments by name."""
 
     step: int
@@ -118,7 +118,7 @@ def train(
     folder: Path | None = None,
     save_every: int = 0,
     interventions: Iterable[Intervention] = (),
-    start: State | None = None,
+    start: RunState | None = None,
     hooks: Mapping[str, Hook] | None = None,
     optimiser: torch.optim.Optimizer | None = None,
 ) -> Iterator[TrainStep]:
@@ -141,7 +141,7 @@ def train(
     optimiser = optimiser or make_optimiser(model, recipe)
     step, seconds = (0, 0.0) if folder is None else restore(folder, model, optimiser, recipe)
     if start is not None and not step:
-        put_state(model, optimiser, start.tensors, "The state to start from")
+        load_state(model, optimiser, start.tensors, "The state to start from")
         step = start.step
     edits = dict(hooks_of(model, interventions))
     for name, hook in (hooks or {}).items():
@@ -371,7 +371,7 @@ def restore(folder: Path, model: Transformer, optimiser: torch.optim.Optimizer, 
         raise CheckpointError(
             f"{STATE} belongs to a run with another {what}. Choose another folder, or remove this one to start anew."
         )
-    put_state(model, optimiser, tensors, f"{file}, which stands in {STATE},")
+    load_state(model, optimiser, tensors, f"{file}, which stands in {STATE},")
     return step, seconds
 
 
@@ -385,7 +385,7 @@ def state_of(model: Transformer, optimiser: torch.optim.Optimizer) -> dict[str, 
     return tensors
 
 
-def put_state(model: Transformer, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], what: str) -> None:
+def load_state(model: Transformer, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], what: str) -> None:
     """Load state_of() into a model and its optimiser. Raises CheckpointError; `what` describes the state in its message."""
     with torch.no_grad():
         for name, parameter in dict_of_names(model).items():

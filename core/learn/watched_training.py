@@ -18,33 +18,33 @@ from ..checkpoints import Loaded, ModelSpec, at_point
 from ..checkpoints.from_config import build
 from ..checkpoints.native_format import TokenIds, model_zip
 from ..edits import DropCausalMask, DropPositions, Edit, NoScale, hooks_of
-from ..errors import CheckpointError, Refused
+from ..errors import CheckpointError, HeadlightError
 from ..model.config import ModelConfig
 from ..model.hooks import Hook, hooked
 from ..model.transformer import Transformer, to_dtype
 from ..run.trace_record import one_line
 from ..trace import trace
-from .tasks import ECHO, TASKS, Task, head_measures, problem_of, problems, sample, solved, tokenizer_for, unseen
-from .training import Batch, Recipe, State, TrainStep, gradient_lengths, make_optimiser, state_of, train
+from .tasks import ECHO, TASKS, Task, head_measures, held_out, problem_of, problems, sample, solved, tokenizer_for
+from .training import Batch, Recipe, RunState, TrainStep, gradient_lengths, make_optimiser, state_of, train
 
 EVERY = 5  # steps between two states of a run; storing them takes 2 % of its time
-MOST_RUNS = 4
-MOST_BYTES = 128 << 20  # of all states; a run of 600 steps would take about 150 MiB, and keeps every tenth step
+MAX_RUNS = 4
+MAX_BYTES = 128 << 20  # of all states; a run of 600 steps would take about 150 MiB, and keeps every tenth step
 
 
 class States:
     """States of runs by the run's description, least recently used first. Callers copy a state before they use it. Not thread-safe."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_BYTES) -> None:
         self.most_bytes = most_bytes
-        self._runs: OrderedDict[object, dict[int, State]] = OrderedDict()
+        self._runs: OrderedDict[object, dict[int, RunState]] = OrderedDict()
 
-    def keep(self, run: object, state: State) -> None:
+    def keep(self, run: object, state: RunState) -> None:
         """Store a state of a run. If that exceeds the limit, every second state of the run with most states is dropped."""
         states = self._runs.setdefault(run, {})
         self._runs.move_to_end(run)
         states[state.step] = state
-        while len(self._runs) > MOST_RUNS:
+        while len(self._runs) > MAX_RUNS:
             self._runs.popitem(last=False)
         while self.nbytes > self.most_bytes:
             longest = max(self._runs.values(), key=len)
@@ -52,7 +52,7 @@ class States:
                 del longest[step]
             self._runs = OrderedDict((run, states) for run, states in self._runs.items() if states)
 
-    def before(self, run: object, step: int) -> State | None:
+    def before(self, run: object, step: int) -> RunState | None:
         """The latest state of a run up to this step."""
         if run not in self._runs:
             return None
@@ -71,7 +71,7 @@ class States:
 
 
 LIVE: dict[str, Task] = {"echo": ECHO, **TASKS}
-STEPS, MOST_STEPS = 600, 2000
+STEPS, MAX_STEPS = 600, 2000
 BATCH = 32
 RATE, WARMUP = 3e-3, 100
 FRAMES = 35  # of a run, including the first and the last
@@ -82,7 +82,7 @@ POSITIONS = {"induction": "rotary"}  # for a task that depends on distances; oth
 
 
 @dataclass(frozen=True)
-class Twin:
+class Variant:
     """One change of a run: of the config, of the recipe, or an edit in every step."""
 
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -97,17 +97,17 @@ class Twin:
         return bool(self.config)
 
 
-TWINS: dict[str, Twin] = {
-    "none": Twin(),
-    **{f"heads{n}": Twin(config={"n_heads": n}) for n in (1, 2, 8, 16)},
-    "postln": Twin(config={"norm_order": "post", "final_norm": False}),
-    "postnow": Twin(config={"norm_order": "post", "final_norm": False}, warmup=False),
-    "rate10": Twin(rate=10),
-    "nowarmup": Twin(warmup=False),
-    "nomask": Twin(edits=(DropCausalMask(),)),
-    "nopositions": Twin(edits=(DropPositions(),)),
-    "noscale": Twin(edits=(NoScale(),)),
-    "noresidual": Twin(residual=False),
+VARIANTS: dict[str, Variant] = {
+    "none": Variant(),
+    **{f"heads{n}": Variant(config={"n_heads": n}) for n in (1, 2, 8, 16)},
+    "postln": Variant(config={"norm_order": "post", "final_norm": False}),
+    "postnow": Variant(config={"norm_order": "post", "final_norm": False}, warmup=False),
+    "rate10": Variant(rate=10),
+    "nowarmup": Variant(warmup=False),
+    "nomask": Variant(edits=(DropCausalMask(),)),
+    "nopositions": Variant(edits=(DropPositions(),)),
+    "noscale": Variant(edits=(NoScale(),)),
+    "noresidual": Variant(residual=False),
 }
 
 
@@ -126,19 +126,21 @@ class Spec:
 
     def __post_init__(self) -> None:
         if self.task not in LIVE:
-            raise Refused(f"There is no task {one_line(self.task, 40)!r}. There are: {', '.join(LIVE)}.")
-        if self.twin not in TWINS:
-            raise Refused(f"There is no twin {one_line(self.twin, 40)!r}. There are: {', '.join(TWINS)}.")
-        if not 1 <= self.steps <= MOST_STEPS:
-            raise Refused(f"A run has 1 to {MOST_STEPS:,} steps, and not {self.steps:,}.")
+            raise HeadlightError(f"There is no task {one_line(self.task, 40)!r}. There are: {', '.join(LIVE)}.")
+        if self.twin not in VARIANTS:
+            raise HeadlightError(f"There is no twin {one_line(self.twin, 40)!r}. There are: {', '.join(VARIANTS)}.")
+        if not 1 <= self.steps <= MAX_STEPS:
+            raise HeadlightError(f"A run has 1 to {MAX_STEPS:,} steps, and not {self.steps:,}.")
         if not 0 <= self.seed < 1 << 31:
-            raise Refused(f"A seed is a whole number from 0 to {(1 << 31) - 1:,}, and not {self.seed:,}.")
+            raise HeadlightError(f"A seed is a whole number from 0 to {(1 << 31) - 1:,}, and not {self.seed:,}.")
         if not 0 <= self.fork < self.steps:
-            raise Refused(
+            raise HeadlightError(
                 f"A run of {self.steps:,} steps can fork at step 0 to {self.steps - 1:,}, and not at {self.fork:,}."
             )
-        if self.fork and TWINS[self.twin].from_step_0:
-            raise Refused("Heads and the order of the norm decide what the weights mean: such a twin starts at step 0.")
+        if self.fork and VARIANTS[self.twin].from_step_0:
+            raise HeadlightError(
+                "Heads and the order of the norm decide what the weights mean: such a twin starts at step 0."
+            )
 
     @property
     def config(self) -> ModelConfig:
@@ -148,13 +150,13 @@ class Spec:
             "n_ctx": task.n_ctx,
             "position": POSITIONS.get(self.task, "learned"),
             **SHAPE,
-            **TWINS[self.twin].config,
+            **VARIANTS[self.twin].config,
         }
         return ModelConfig(**sizes)
 
     @property
     def recipe(self) -> Recipe:
-        twin = TWINS[self.twin]
+        twin = VARIANTS[self.twin]
         return Recipe(
             steps=self.steps,
             learning_rate=RATE * twin.rate,
@@ -205,7 +207,7 @@ def frame_steps(spec: Spec) -> list[int]:
 
 
 def run(
-    spec: Spec, start: State | None = None, states: States | None = None, every: int = 0
+    spec: Spec, start: RunState | None = None, states: States | None = None, every: int = 0
 ) -> Iterator[Point | Frame | None]:
     """Yield the points and frames of a run in the order of their steps; the frame of a step comes after its point.
 
@@ -234,7 +236,7 @@ def run(
             yield _frame(spec, model, done.step, gradient_lengths(model, done, spec.recipe), writes)
 
 
-def _up_to(spec: Spec, step: int, states: States | None = None) -> Generator[None, None, State]:
+def _up_to(spec: Spec, step: int, states: States | None = None) -> Generator[None, None, RunState]:
     """Return the state of a run at a step, computed from the last stored one before it, and yield None for each step."""
     start = states.before(spec, step) if states is not None else None
     if start is not None and start.step == step:
@@ -253,8 +255,8 @@ def _keep(spec: Spec, model: Transformer, optimiser: torch.optim.Optimizer, step
         states.keep(spec, _state(model, optimiser, step))
 
 
-def _state(model: Transformer, optimiser: torch.optim.Optimizer, step: int) -> State:
-    return State(step, {name: x.clone() for name, x in state_of(model, optimiser).items()})
+def _state(model: Transformer, optimiser: torch.optim.Optimizer, step: int) -> RunState:
+    return RunState(step, {name: x.clone() for name, x in state_of(model, optimiser).items()})
 
 
 def loaded(spec: Spec, frame: Frame) -> Loaded:
@@ -334,7 +336,7 @@ def trained(name: str, device: str | torch.device = "cpu", dtype: torch.dtype = 
 
 def archive(spec: Spec, frame: Frame) -> bytes:
     """A zip of the model of a frame: config, weights, tokenizer, recipe, card. Unpacked, core.load() reads it."""
-    task, twin = LIVE[spec.task], TWINS[spec.twin]
+    task, twin = LIVE[spec.task], VARIANTS[spec.twin]
     recipe = {"run": asdict(spec), "step": frame.step, "batch": BATCH, **asdict(spec.recipe)}
     edits = ", ".join(map(repr, twin.edits)) or ("no residual connections" if not twin.residual else "")
     learnt = f" It learnt with {edits}, which this folder does not put in place." if edits else ""
@@ -350,7 +352,7 @@ def archive(spec: Spec, frame: Frame) -> bytes:
 
 def hooks_during(spec: Spec, model: Transformer) -> dict[str, Hook]:
     """The hooks of a twin, for every pass."""
-    twin = TWINS[spec.twin]
+    twin = VARIANTS[spec.twin]
     return {**hooks_of(model, twin.edits), **({} if twin.residual else no_residual(model))}
 
 
@@ -379,7 +381,7 @@ def _fresh(spec: Spec) -> tuple[Transformer, torch.optim.Optimizer]:
 
 
 def _steps(
-    spec: Spec, model: Transformer, optimiser: torch.optim.Optimizer, start: State | None
+    spec: Spec, model: Transformer, optimiser: torch.optim.Optimizer, start: RunState | None
 ) -> Iterator[TrainStep]:
     hooks = hooks_during(spec, model)
     return train(model, lambda step: batch(spec, step), spec.recipe, start=start, hooks=hooks, optimiser=optimiser)
@@ -402,7 +404,7 @@ def _frame(spec: Spec, model: Transformer, step: int, gradients: tuple[float, ..
     weights = half if fits else {name: p.detach().clone() for name, p in model.state_dict().items()}
     with hooked(model, hooks_during(spec, model)):
         given, own, whole, loss = _evaluated(spec, model, writes)
-    seen = head_measures(LIVE[spec.task], model, unseen(LIVE[spec.task]), hooks_during(spec, model))
+    seen = head_measures(LIVE[spec.task], model, held_out(LIVE[spec.task]), hooks_during(spec, model))
     measures = (tuple(tuple(map(float, row)) for row in x) for x in (seen.finds, seen.back, seen.ahead))
     return Frame(step, weights, given, own, whole, gradients, loss, *measures)
 
@@ -423,7 +425,7 @@ def _evaluated(
     given, loss = _by_place(logits.argmax(-1) == targets, wanted), _loss(logits, targets, wanted)
     if not writes:
         return given, (), -1, loss
-    written = own_answers(task, model, chosen, [len(task.answer(problem)) + 1 for problem in chosen])
+    written = free_running_answers(task, model, chosen, [len(task.answer(problem)) + 1 for problem in chosen])
     same = torch.zeros_like(wanted)
     for row, (problem, answer) in enumerate(zip(chosen, written, strict=True)):
         expected = ids[row, 1 + len(problem) :]
@@ -452,7 +454,7 @@ def _by_place(right: Tensor, counts: Tensor) -> tuple[float, ...]:
 
 
 @torch.inference_mode()
-def own_answers(
+def free_running_answers(
     task: Task, model: Transformer, chosen: Sequence[str], most: Sequence[int] | None = None
 ) -> list[list[int]]:
     """Decode the answer to each problem greedily, up to an end token or the last position. Returns token ids.
@@ -490,7 +492,7 @@ def _greedy_answers(task: Task, model: Transformer, chosen: Sequence[str], most:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ExampleEvaluation:
     """Evaluation of one example by the model of a frame."""
 
     step: int
@@ -534,7 +536,7 @@ def _drawn(task: str, seed: int, steps: int) -> frozenset[str]:
 
 
 @torch.inference_mode()
-def look(spec: Spec, frame: Frame, of: Example) -> Look:
+def evaluate_example(spec: Spec, frame: Frame, of: Example) -> ExampleEvaluation:
     """Evaluate an example with the model of a frame: attention maps, predictions at each place, and the heads that attend to the sources."""
     task, made = LIVE[spec.task], loaded(spec, frame)
     model, number = made.model, {symbol: i for i, symbol in enumerate(task.vocabulary)}
@@ -543,13 +545,15 @@ def look(spec: Spec, frame: Frame, of: Example) -> Look:
     with hooked(model, hooks_during(spec, model)):
         pattern = torch.stack([record.pattern() for record in trace(made, ids=ids).attention])
         p = model.head(model.last_residual(torch.tensor([ids]))[0]).float().softmax(-1)
-        written = [] if task.same_place else own_answers(task, model, [of.problem])[0]
+        written = [] if task.same_place else free_running_answers(task, model, [of.problem])[0]
     expected = [number[symbol] for symbol in of.answer] + ([] if task.same_place else [task.end_id])
     places = range(of.first, of.first + len(expected))
     best = tuple(task.vocabulary[int(p[place].argmax())] for place in places)
     own = best if task.same_place else (task.vocabulary[i] for i in written if i != task.end_id)
     given = tuple(float(p[place, i]) for place, i in zip(places, expected, strict=True))
-    return Look(frame.step, pattern, given, best, "".join(own), *_source_weights(task, of, pattern, places))
+    return ExampleEvaluation(
+        frame.step, pattern, given, best, "".join(own), *_source_weights(task, of, pattern, places)
+    )
 
 
 def _source_weights(task: Task, of: Example, pattern: Tensor, places: range) -> tuple[Tensor, Tensor]:

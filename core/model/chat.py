@@ -19,7 +19,7 @@ from .text import Tokens
 Message = Mapping[str, Any]  # {"role": "user", "content": "Hello"}
 Rendered = Callable[..., str]  # (messages, whether the text ends where the answer begins) -> text
 
-MOST_MESSAGES = 256
+MAX_MESSAGES = 256
 SYSTEM, ANSWERS = "system", "assistant"
 REASONING = ("reasoning_content", "thinking", "reasoning")  # keys of a message's reasoning; the first match is used
 # Private-use characters of Unicode. A message is replaced by its number between the two, to find its position in the rendering.
@@ -79,9 +79,9 @@ def checked(messages: Sequence[Message]) -> list[dict[str, Any]]:
     messages = list(messages)
     if not messages:
         raise TextError('The chat has no message. Give at least one: [{"role": "user", "content": "Hello"}].')
-    if len(messages) > MOST_MESSAGES:
+    if len(messages) > MAX_MESSAGES:
         raise TextError(
-            f"The chat has {len(messages):,} messages, and at most {MOST_MESSAGES} are read. Leave the oldest out."
+            f"The chat has {len(messages):,} messages, and at most {MAX_MESSAGES} are read. Leave the oldest out."
         )
     plain = []
     for i, message in enumerate(messages):

@@ -34,7 +34,7 @@ FAR = 4096.0  # least magnitude of numbers that hide; the smallest in use is 10,
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class CustomMask:
     """The mask argument of one call, with its original axes.
 
     values [..., head or 1, query or 1, key or 1] are bool, True for visible cells, or numbers that are added to the scores. Their
@@ -88,21 +88,21 @@ class Given:
             return values.reshape(1, *values.shape[-3:])
         return values.expand(*self.leading, *values.shape[-3:]).flatten(0, len(self.leading) - 1)
 
-    def of(self, text: int) -> Given:
+    def of(self, text: int) -> CustomMask:
         """The same for one text of the batch."""
-        return replace(self, values=picked(self.values, self.leading, text)[None], leading=(1,))
+        return replace(self, values=select_text(self.values, self.leading, text)[None], leading=(1,))
 
     def _seen(self, values: Tensor) -> Tensor:
         # NaN does not hide. It reaches the softmax, and its row becomes NaN.
         return values if values.dtype == torch.bool else ~(values <= self.hidden_from)
 
 
-def given(values: Tensor, leading: tuple[int, ...]) -> Given:
+def parse_custom_mask(values: Tensor, leading: tuple[int, ...]) -> CustomMask:
     """The mask argument of one call, after spread()."""
-    return Given(values, leading, NEVER if values.dtype == torch.bool else hiding_numbers(values))
+    return CustomMask(values, leading, NEVER if values.dtype == torch.bool else masked_values(values))
 
 
-def spread(mask: Tensor) -> Tensor:
+def with_all_axes(mask: Tensor) -> Tensor:
     """A call's mask [..., query or 1, key or 1] with all axes, and size 1 for axes that come from expand()."""
     mask = mask if mask.ndim > 2 else mask.reshape((1,) * (3 - mask.ndim) + tuple(mask.shape))
     for axis, (size, stride) in enumerate(zip(mask.shape, mask.stride(), strict=True)):
@@ -110,7 +110,7 @@ def spread(mask: Tensor) -> Tensor:
     return mask
 
 
-def hiding_numbers(values: Tensor) -> float:
+def masked_values(values: Tensor) -> float:
     """The largest number that hides a cell; −inf if only −inf does.
 
     A numeric mask has −1e4, −1e9 or the lowest number of a dtype in hidden cells, often plus a bias, added twice (for padding in the
@@ -127,7 +127,7 @@ def hiding_numbers(values: Tensor) -> float:
     return NEVER
 
 
-def picked(x: Tensor, leading: tuple[int, ...], text: int) -> Tensor:
+def select_text(x: Tensor, leading: tuple[int, ...], text: int) -> Tensor:
     """[..., a, b, c] -> [a, b, c]: x of one text of the batch. Leading axes of x broadcast to those of the call."""
     indices: list[int] = []
     for n in reversed(leading):
@@ -151,8 +151,8 @@ Cells = tuple[tuple[int, range], ...]  # (query, run of keys) in rising order
 UNTOUCHED, ALLOWED, HIDDEN = range(3)
 
 TABLE_BYTES = 1 << 24  # maximum size of the compiled edits of one run: 16 MiB
-MOST_REGIONS = 20_000  # rectangles and cells of one run
-MOST_BANDS = 16  # in one attention; bands are computed for every block
+MAX_REGIONS = 20_000  # rectangles and cells of one run
+MAX_BANDS = 16  # in one attention; bands are computed for every block
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ class Band:
 
 
 @dataclass(frozen=True, eq=False)
-class Singles:
+class CellSet:
     """One hidden cell for every text of a batch: cells [row, 2] are (query, key), in one of n_heads or (None) in all."""
 
     cells: Tensor
@@ -290,23 +290,23 @@ def _only_head(codes: Tensor, head: int | None, n_heads: int, heads: Tensor | No
     return codes * (selected == head)[:, None, None]
 
 
-Painted = Grid | Band | Singles
+Painted = Grid | Band | CellSet
 
 
-def painted(regions: Sequence[Region], n_heads: int) -> tuple[Painted, ...]:
+def apply_regions(regions: Sequence[Region], n_heads: int) -> tuple[Painted, ...]:
     """The regions compiled to layers, in order: later ones override earlier ones. Consecutive regions without bands become one Grid.
 
     Raises TooLarge, with both numbers, if there are too many or their table would be too large.
     """
     n_parts = sum(len(region.rectangles()) for region in regions)
-    if n_parts > MOST_REGIONS:
+    if n_parts > MAX_REGIONS:
         raise TooLarge(
-            f"These edits of the mask are {n_parts:,} cells and rectangles, and {MOST_REGIONS:,} is the most. "
+            f"These edits of the mask are {n_parts:,} cells and rectangles, and {MAX_REGIONS:,} is the most. "
             "Edit whole keys, whole queries or larger regions instead of single cells."
         )
     bands = sum(region.distances is not None for region in regions)
-    if bands > MOST_BANDS:
-        raise TooLarge(f"These edits of the mask have {bands} bands of distances, and {MOST_BANDS} is the most.")
+    if bands > MAX_BANDS:
+        raise TooLarge(f"These edits of the mask have {bands} bands of distances, and {MAX_BANDS} is the most.")
     layers: list[Painted] = []
     for is_band, some in groupby(regions, key=lambda region: region.distances is not None):
         if is_band:

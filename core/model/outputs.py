@@ -114,14 +114,14 @@ class Classifier(nn.Module):
         return self.out(x.mean(1) if self.classes.reads == "late" else x)
 
 
-class Following(NamedTuple):
+class TokenConstraint(NamedTuple):
     """The allowed next tokens of one text: only `forced` if it is not empty, else all but `banned`."""
 
     forced: tuple[int, ...]
     banned: frozenset[int]
 
 
-FREE = Following((), frozenset())
+FREE = TokenConstraint((), frozenset())
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class NextTokenRule:
 
     def following(
         self, text: Sequence[int], lengths: Sequence[int], n_prompt: int, n_most: int | None = None
-    ) -> list[Following]:
+    ) -> list[TokenConstraint]:
         """The allowed tokens after the first n tokens of a text, for each n of `lengths`, in rising order.
 
         The prompt has n_prompt tokens, and the text ends after n_most (None: unlimited).
@@ -180,11 +180,11 @@ class NextTokenRule:
 
     def _after(
         self, text: Sequence[int], n: int, repeats: frozenset[int], n_prompt: int, n_most: int | None
-    ) -> Following:
+    ) -> TokenConstraint:
         if self.last and n_most is not None and n == n_most - 1:
-            return Following(self.last, frozenset())
+            return TokenConstraint(self.last, frozenset())
         if self.first is not None and n == 1:
-            return Following((self.first,), frozenset())
+            return TokenConstraint((self.first,), frozenset())
         banned = {*self.never, *repeats}
         # A token that is forced after one token does not count as the first new token.
         if n == (n_prompt if n_prompt > 1 or self.first is None else n_prompt + 1):
@@ -195,13 +195,13 @@ class NextTokenRule:
             before = len(run) - 1
             if n >= before and tuple(text[n - before : n]) == run[:-1]:
                 banned.add(run[-1])
-        return Following((), frozenset(banned))
+        return TokenConstraint((), frozenset(banned))
 
 
 ANYTHING = NextTokenRule()
 
 
-def allowed_only(logits: Tensor, following: Sequence[Following]) -> Tensor:
+def mask_disallowed(logits: Tensor, following: Sequence[TokenConstraint]) -> Tensor:
     """[row, vocab] -> the same with -inf for disallowed tokens of each row.
 
     A single forced token keeps its score. Several have 0 each, as in the published code. A row without allowed tokens is all -inf.

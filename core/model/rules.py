@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .custom_mask import ALLOWED, HIDDEN, UNTOUCHED, Given, Painted
+from .custom_mask import ALLOWED, HIDDEN, UNTOUCHED, CustomMask, Painted
 
 REASONS = ("", "future", "padding", "outside the window", "edited", "masked by the caller")  # 0: visible
 WINDOW_ROWS = 256  # with fewer rows per block, a kernel call costs more than the keys it saves
@@ -38,7 +38,7 @@ class MaskRule:
     window: int | None = None  # visible if |query − key| is below it
     keep: Tensor | None = None
     edits: tuple[Painted, ...] = ()
-    custom: Given | None = None
+    custom: CustomMask | None = None
     first_query: int = 0
     by_head: Mapping[int, tuple[bool, int | None]] = field(default_factory=dict)
 
@@ -189,7 +189,7 @@ class DistanceBias:
 class GivenBias:
     """The caller's additive mask (core.capture), without the values that mask."""
 
-    given: Given
+    given: CustomMask
     kind: str = "given"
 
     def block(self, queries: Tensor, keys: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ LONGEST_TEMPLATE = 1 << 17  # characters; the longest published ones have 20,000
 LARGEST = 1 << 20  # characters of one value with its contents
 ITEM = 16  # characters that an item of a list counts as
 DEEPEST = 64  # levels of nested values
-MOST_BITS = 4096  # of an integer
+MAX_BITS = 4096  # of an integer
 WORK = 1 << 22  # steps of a rendering; a chat of ten turns takes a few thousand
 STEP = 16  # steps of an iteration, a call or a filter, which run in Python
 CHARS = 16  # characters that are copied in one step
@@ -95,7 +95,7 @@ class Work:
                     size += len(part)
                     self.spend(len(part) // CHARS)
                 elif isinstance(part, int):
-                    if part.bit_length() > MOST_BITS:
+                    if part.bit_length() > MAX_BITS:
                         raise _TooMuch("It asks for a whole number of more than a thousand digits.")
                 elif isinstance(part, Mapping):
                     self.admit(size + 2 * ITEM * len(part))
@@ -273,7 +273,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 if isinstance(one, str | list | tuple) and isinstance(other, int):
                     work.admit((len(one) if isinstance(one, str) else work.weigh(one)[0]) * max(0, other))
         elif operator == "**" and isinstance(left, int) and isinstance(right, int):
-            if left.bit_length() * max(0, right) > MOST_BITS:
+            if left.bit_length() * max(0, right) > MAX_BITS:
                 raise _TooMuch("It asks for a whole number of more than a thousand digits.")
         elif operator == "%" and isinstance(left, str):
             work.admit_format(left, right)
@@ -319,7 +319,7 @@ def _counting(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _admit_round(work: Work, value: Any, given: list[Any]) -> None:
-    if any(isinstance(each, int) and abs(each) > MOST_BITS // 8 for each in given):
+    if any(isinstance(each, int) and abs(each) > MAX_BITS // 8 for each in given):
         raise _TooMuch("It rounds to hundreds of digits.")
 
 

@@ -20,8 +20,8 @@ UNKNOWN = ("[UNK]", "<unk>", "<UNK>")  # unknown tokens of published vocabularie
 SPACE_SIGNS = ({"Ġ"}, {"▁"})  # a space in byte-level and sentencepiece vocabularies
 VISIBLE = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽", "\u00ad": "U+00AD", "\x7f": "␡"}
 BLANKS = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols by category, but invisible
-MOST_SYMBOLS = 64  # listed in a sentence
-UNDRAWN = ("Cc", "Cf")  # categories of invisible characters, which do not separate a mark from its letter
+MAX_SYMBOLS = 64  # listed in a sentence
+INVISIBLE_CHARACTERS = ("Cc", "Cf")  # categories of invisible characters, which do not separate a mark from its letter
 JOINERS = "\u200c\u200d"  # inside a word or an emoji they determine its shape; otherwise they are invisible
 
 
@@ -245,7 +245,7 @@ def with_marks(text: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int
     widened = list(offsets)
     for first, last in _uncovered_marks(text, covered):
         base = first
-        while base and not covered[base - 1] and unicodedata.category(text[base - 1]) in UNDRAWN:
+        while base and not covered[base - 1] and unicodedata.category(text[base - 1]) in INVISIBLE_CHARACTERS:
             base -= 1
         after, before = bisect_left(starts, last), bisect_right(ends, first) - 1
         if base not in by_end and after < len(starts) and (starts[after] == last or before < 0):
@@ -263,7 +263,7 @@ def _uncovered_marks(text: str, covered: Sequence[int]) -> list[tuple[int, int]]
     for i, char in enumerate(text):
         if covered[i] or unicodedata.category(char)[0] != "M":
             continue
-        if runs and all(unicodedata.category(between) in UNDRAWN for between in text[runs[-1][1] : i]):
+        if runs and all(unicodedata.category(between) in INVISIBLE_CHARACTERS for between in text[runs[-1][1] : i]):
             runs[-1] = runs[-1][0], i + 1
         else:
             runs.append((i, i + 1))
@@ -289,7 +289,7 @@ def _unreadable(tokenizer: Tokenizer, text: str) -> str | None:
     special = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
     symbols = sorted(vocabulary.keys() - special, key=vocabulary.__getitem__)
     other = next((char for char in text if char not in vocabulary and not char.isspace()), None)
-    if other is None or len(symbols) > MOST_SYMBOLS or any(len(symbol) != 1 for symbol in symbols):
+    if other is None or len(symbols) > MAX_SYMBOLS or any(len(symbol) != 1 for symbol in symbols):
         return None
     return f"This model has no token for “{visible(other)}”. It reads {' '.join(symbols)} and nothing else."
 
@@ -397,7 +397,7 @@ CLOSING = re.compile(r"[.,!?;:%)\]}’”…]+")
 NEWLINE, SPACE = "Ċ", "Ġ"
 
 
-def spelled_tokens(strings: Sequence[str], padding: Sequence[bool] = (), second_from: int | None = None) -> Tokens:
+def tokens_from_strings(strings: Sequence[str], padding: Sequence[bool] = (), second_from: int | None = None) -> Tokens:
     """Tokens from their strings, from which the text is assembled.
 
     The kind of vocabulary follows from its sign for a space: Ġ, ▁, </w>, spaces, or none, where ## continues a word and all other
@@ -430,7 +430,7 @@ def spelled_tokens(strings: Sequence[str], padding: Sequence[bool] = (), second_
     )
 
 
-def may_be_padding(string: str) -> bool:
+def looks_like_padding(string: str) -> bool:
     """True if the token has the name of a padding token."""
     return bool(PADDING.fullmatch(string))
 

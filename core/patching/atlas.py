@@ -24,14 +24,14 @@ from pyarrow import parquet
 from torch import Tensor
 
 from ..checkpoints import Loaded
-from ..errors import Refused, TextError
+from ..errors import HeadlightError, TextError
 from ..model.text import Tokens, spans
 from ..read import measures
 from ..read.head_roles import is_punctuation
 from ..run.attention import AttentionRecord
 from ..run.trace import trace
 from ..run.trace_record import TraceRecord
-from . import MOST_TOKENS
+from . import MAX_TOKENS
 
 PROSE = (".txt", ".md")
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
@@ -59,12 +59,12 @@ def texts_of(path: Path, column: str | None = None, most: int | None = None) -> 
         kinds = TABLES if column is not None else (".txt",)
         files = sorted(file for file in path.iterdir() if file.suffix.lower() in kinds)
         if not files and (others := sorted(f for f in path.iterdir() if f.suffix.lower() in TABLES)):
-            raise Refused(_which(others[0], _columns(others[0])))
+            raise HeadlightError(_which(others[0], _columns(others[0])))
     else:
         files = [path]
     texts = list(islice((text for file in files for text in _texts(file, column)), most))
     if not texts:
-        raise Refused(
+        raise HeadlightError(
             f"There is no text in {path.name}{'' if column is None else f', column {column}'}. An atlas needs a UTF-8 file of "
             f"paragraphs, a folder of .txt files, or with --column a table: {', '.join(TABLES)}."
         )
@@ -75,24 +75,24 @@ def _texts(file: Path, column: str | None) -> Iterator[str]:
     kind = file.suffix.lower()
     if kind not in TABLES:
         if column is not None:
-            raise Refused(
+            raise HeadlightError(
                 f"{file.name} is read as prose, which has no column {column}. Leave out --column, or give a table: {', '.join(TABLES)}."
             )
         yield from _paragraphs(_read(file))
         return
     columns = _columns(file)
     if column is None and len(columns) != 1:
-        raise Refused(_which(file, columns))
+        raise HeadlightError(_which(file, columns))
     name = columns[0] if column is None else column
     if name not in columns:
         near = get_close_matches(name, columns, 1)
         meant = f" Is {near[0]} meant?" if near else ""
-        raise Refused(f"{file.name} has no column {name}.{meant} It has {_listed(columns)}.")
+        raise HeadlightError(f"{file.name} has no column {name}.{meant} It has {_listed(columns)}.")
     for row, cell in enumerate(_cells(file, name), 1):
         if cell is None:
             continue
         if not isinstance(cell, str):
-            raise Refused(
+            raise HeadlightError(
                 f"Column {name} of {file.name} has no text in row {row}, but {_kind(cell)}. Choose a column of texts: {_listed(columns)}."
             )
         if line := " ".join(cell.split()):
@@ -121,7 +121,7 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Refused(f"{file.name} is no UTF-8 text ({error.reason} at byte {error.start}).") from error
+        raise HeadlightError(f"{file.name} is no UTF-8 text ({error.reason} at byte {error.start}).") from error
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -173,7 +173,7 @@ def _csv_rows(file: Path) -> Iterator[list[str]]:
             if row:
                 yield row
     except csv.Error as error:
-        raise Refused(f"{file.name} is no CSV that can be read: {error} in line {rows.line_num}.") from error
+        raise HeadlightError(f"{file.name} is no CSV that can be read: {error} in line {rows.line_num}.") from error
 
 
 def _objects(file: Path) -> Iterator[dict[str, Any]]:
@@ -186,7 +186,7 @@ def _objects(file: Path) -> Iterator[dict[str, Any]]:
         kind, entries = "Line", ((n, _json(line, f"Line {n} of {file.name} is no JSON")) for n, line in numbered)
     for number, entry in entries:
         if not isinstance(entry, dict):
-            raise Refused(f'{kind} {number} of {file.name} is no JSON object, such as {{"text": "…"}}.')
+            raise HeadlightError(f'{kind} {number} of {file.name} is no JSON object, such as {{"text": "…"}}.')
         yield entry
 
 
@@ -194,7 +194,7 @@ def _json(text: str, wrong: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise Refused(f"{wrong}: {error}. JSON Lines have one object a line.") from error
+        raise HeadlightError(f"{wrong}: {error}. JSON Lines have one object a line.") from error
 
 
 def _parquet(file: Path) -> Any:
@@ -203,7 +203,7 @@ def _parquet(file: Path) -> Any:
     try:
         return parquet.ParquetFile(file)
     except (ArrowException, ValueError) as error:
-        raise Refused(f"{file.name} is no Parquet file that can be read.") from error
+        raise HeadlightError(f"{file.name} is no Parquet file that can be read.") from error
 
 
 METRICS = ("previous", "next", "self", "sink", "punctuation", "induction", "distance", "entropy")
@@ -281,16 +281,16 @@ def table_of(run: TraceRecord, text: int) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
-def shortened(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> str:
+def shortened(loaded: Loaded, text: str, most: int = MAX_TOKENS) -> str:
     """Cut a text to its first `most` tokens, including special ones. Raises Refused."""
     if loaded.tokenizer is None:
         why = f" {loaded.no_tokenizer}" if loaded.no_tokenizer else ""
-        raise Refused(f"{loaded.spec.title} has no tokenizer, and an atlas needs one to read texts.{why}")
+        raise HeadlightError(f"{loaded.spec.title} has no tokenizer, and an atlas needs one to read texts.{why}")
     encoding = loaded.tokenizer.encode(text)
     most = min(most, loaded.config.n_ctx) if loaded.config.has_position_table else most
     n_special = sum(encoding.special_tokens_mask)
     if most <= n_special:
-        raise Refused(
+        raise HeadlightError(
             f"A text is cut to {most} tokens, but {loaded.spec.title} reads {n_special} of its own with each: take {n_special + 1} or more."
         )
     if len(encoding.ids) <= most:
@@ -300,7 +300,7 @@ def shortened(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> str:
     return text[: ends[most - n_special - 1]]
 
 
-def tokenized_text(loaded: Loaded, text: str, most: int = MOST_TOKENS) -> tuple[str, Sequence[tuple[int, int]]]:
+def tokenized_text(loaded: Loaded, text: str, most: int = MAX_TOKENS) -> tuple[str, Sequence[tuple[int, int]]]:
     """Return the text as run, and the characters of each of its tokens."""
     text = shortened(loaded, text, most)
     assert loaded.tokenizer is not None
@@ -330,7 +330,7 @@ def survey(
     texts: Sequence[str],
     out: Path,
     *,
-    most_tokens: int = MOST_TOKENS,
+    most_tokens: int = MAX_TOKENS,
     progress: Callable[[int, int], object] = lambda done, total: None,
     surveyed: SurveyResult | None = None,
 ) -> pa.Table:
@@ -369,7 +369,7 @@ def _claim(folder: Path, source: Source) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / "atlas.json"
     if note.exists() and json.loads(note.read_text(encoding="utf-8")) != asdict(source):
-        raise Refused(
+        raise HeadlightError(
             f"{folder.name} holds parts of another atlas: of another model, other texts or another length. Delete it, or choose "
             "another --out."
         )

@@ -17,7 +17,7 @@ from .. import device as memory
 from ..errors import InterventionError, TextError
 from ..model.hooks import Hook, hooked
 from ..run.forward_pass import Pass
-from ..run.predictions import allowed_scores, check_token, following, head_of, labels_of
+from ..run.predictions import allowed_scores, check_token, head_of, labels_of, next_token_constraints
 from ..run.prompt import model_inputs
 from ..run.trace_record import TraceRecord
 from .counterfactual import (
@@ -144,7 +144,7 @@ class Patching:
             each = forward.transient() + forward.loaded.config.vocab_size * 16
         most = max(1, min(BATCH_BYTES, memory.free_bytes(device) // 2) // each)
         n = self.counterfactual.position + 1
-        memory.admit_large(most * each, device, f"Changing a part in a run of {n:,} tokens", ADVICE)
+        memory.check_fits_or_retry(most * each, device, f"Changing a part in a run of {n:,} tokens", ADVICE)
         return most
 
     def answers(self, groups: Sequence[Sequence[Component]]) -> Iterator[PatchResults]:
@@ -221,7 +221,7 @@ def _next_tokens(
     """From last residuals [row, d_model]: log p of the watched tokens [row, watched], the most likely token [row], and its p [row]."""
     loaded = counterfactual.run.loaded
     head = head_of(loaded)
-    may_follow = following(loaded, counterfactual.tokens, [counterfactual.position])
+    may_follow = next_token_constraints(loaded, counterfactual.tokens, [counterfactual.position])
     log_p, top, top_p = [], [], []
     for rows in final.split(WORD_ROWS):
         scores = allowed_scores(head(rows[:, None])[:, 0].float(), may_follow * len(rows))
@@ -336,7 +336,7 @@ def gradients_of(counterfactual: Counterfactual, answer: int, alternative: int |
     n = len(counterfactual.tokens)
     tokens, keys = (n, n) if prefix is None else (prefix.n_computed * len(prefix.ids), counterfactual.position + 1)
     needed = backward_bytes(forward, max(tokens, forward.prompt.target_len), keys)
-    device.admit_large(needed, loaded.device, f"The backward pass of a run of {keys:,} tokens", ADVICE)
+    device.check_fits_or_retry(needed, loaded.device, f"The backward pass of a run of {keys:,} tokens", ADVICE)
     parts = component_points(counterfactual.run)
     seen: dict[str, Tensor] = {}
     forward.weights.check()
@@ -381,7 +381,7 @@ def _gradient_hooks(forward: Pass, points: Sequence[str], seen: dict[str, Tensor
 def _logit_diff(counterfactual: Counterfactual, logits: Tensor, answer: int, alternative: int | None) -> Tensor:
     """From logits [1, vocab]: that of the answer minus that of the alternative, or log p of the answer. Raises TextError for -inf."""
     loaded = counterfactual.run.loaded
-    scores = allowed_scores(logits, following(loaded, counterfactual.tokens, [counterfactual.position]))[0]
+    scores = allowed_scores(logits, next_token_constraints(loaded, counterfactual.tokens, [counterfactual.position]))[0]
     for token in (answer, alternative):
         if token is not None and bool(scores[token].isneginf()):
             (label,) = labels_of(loaded, [token])

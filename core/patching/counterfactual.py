@@ -20,7 +20,7 @@ from ..plan.peak import run_bytes
 from ..run.forward_pass import Pass
 from ..run.predictions import checked_positions, head_of
 from ..run.prompt import model_inputs
-from ..run.recorder import Held
+from ..run.recorder import HeldTensor
 from ..run.trace_record import TraceRecord
 from .head_sweeps import check_lengths, check_same_model, final_token_input
 
@@ -126,7 +126,7 @@ def shared_prefix_of(run: TraceRecord, position: int, first: int) -> SharedPrefi
     if not first:
         return SharedPrefix(ids, keep, 0, ())
     device = run.loaded.device
-    if all(isinstance(record.values, Held) for record in run.records):
+    if all(isinstance(record.values, HeldTensor) for record in run.records):
         pairs = [(record.batch_k[run.index], record.values()[run.index]) for record in run.records]
     else:
         points = [f"{record.name}.hook_{what}" for record in run.records for what in "kv"]
@@ -367,7 +367,7 @@ def _prefix_of(
     is_same_model = other is not None and other_forward is not None and other.loaded.model is run.loaded.model
     first = first_difference(run.source, other.source, at) if other is not None and is_same_model else 0
     needed = held_bytes(run.forward.of(run.index), at + 1 - first, first, sides=other_forward is not None)
-    device.admit_large(needed, run.loaded.device, f"Keeping every part of a text of {at + 1:,} tokens", ADVICE)
+    device.check_fits_or_retry(needed, run.loaded.device, f"Keeping every part of a text of {at + 1:,} tokens", ADVICE)
     prefix = shared_prefix_of(run, at, first)
     if other_forward is None:
         return prefix, None
@@ -409,7 +409,7 @@ def whole_activations(forward: Pass, run: TraceRecord) -> dict[str, Tensor]:
     lengths = (prompt.source_len, prompt.target_len)
     tokens = sum(n * length for (_, n), length in zip(config.stacks, lengths, strict=False))
     size = f"Keeping every part of a text of {prompt.source_len:,} tokens"
-    device.admit_large(tokens * each * forward.loaded.dtype.itemsize, forward.loaded.device, size, ADVICE)
+    device.check_fits_or_retry(tokens * each * forward.loaded.dtype.itemsize, forward.loaded.device, size, ADVICE)
     return forward.moments(component_points(run), lambda _, x: x[0].clone())
 
 

@@ -16,13 +16,13 @@ from torch import Tensor
 from .. import dataframes
 from .. import device as memory
 from ..checkpoints import Loaded
-from ..model.custom_mask import Singles
+from ..model.custom_mask import CellSet
 from ..model.hooks import Hook, hook_points
 from ..model.rules import ScoreRule
 from ..model.text import Tokens
 from ..model.transformer import Block, Stack, StackInputs
 from ..run.forward_pass import Pass
-from ..run.predictions import allowed_scores, class_logits, following, head_of, strings_of
+from ..run.predictions import allowed_scores, class_logits, head_of, next_token_constraints, strings_of
 from ..run.prompt import Prompt, model_inputs
 
 HELD_BYTES = 8 << 20  # bytes, for the layer inputs of one run; of a longer text every row is a full pass
@@ -234,7 +234,7 @@ class Rows:
         each = forward.transient() + forward.loaded.config.vocab_size * 16 * (self.position is not None)
         most = max(1, min(self.n, min(BATCH_BYTES, memory.free_bytes(device) // 2) // each))
         what = f"{self.edits.what} in a run of {forward.prompt.source_len:,} tokens"
-        memory.admit_large(most * each, device, what)
+        memory.check_fits_or_retry(most * each, device, what)
         return most
 
     def before(self) -> RowAnswers:
@@ -283,7 +283,7 @@ class Rows:
 
     def _prediction(self, logits: Tensor, position: int) -> RowAnswers:
         """From logits [row, vocab]."""
-        may_follow = following(self.forward.loaded, self.tokens, [position])
+        may_follow = next_token_constraints(self.forward.loaded, self.tokens, [position])
         before = allowed_scores(self.baseline[None], may_follow).log_softmax(-1)[0]
         after = allowed_scores(logits, may_follow * len(logits)).log_softmax(-1)
         terms = F.kl_div(after, before[None].expand_as(after), reduction="none", log_target=True)
@@ -331,7 +331,7 @@ def rows_of(
     forward.weights.check()
     watched: tuple[int, ...] = ()
     if position is not None:
-        allowed = allowed_scores(baseline[None], following(forward.loaded, tokens, [position]))
+        allowed = allowed_scores(baseline[None], next_token_constraints(forward.loaded, tokens, [position]))
         watched = (int(allowed.argmax()) if token is None else token, *also)
     elif baseline.ndim == 1:
         watched = (int(baseline.argmax()) if token is None else token, *also)
@@ -443,7 +443,7 @@ def with_blocked_edges(
     """Row i has the edge cells[i] = (query, key) masked, in one head or (None) in all heads of these attentions."""
 
     def hooks(start: int, stop: int) -> Mapping[str, Hook]:
-        layer = Singles(torch.tensor(cells[start:stop]).view(-1, 2), head, n_heads)
+        layer = CellSet(torch.tensor(cells[start:stop]).view(-1, 2), head, n_heads)
 
         def hide(rule: ScoreRule) -> ScoreRule:
             return replace(rule, mask=replace(rule.mask, edits=(*rule.mask.edits, layer)))

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
-from ..device import admit_large
+from ..device import check_fits_or_retry
 from ..errors import InterventionError, TooLarge
 from ..model.hooks import Hook, hook_points
 from ..run.forward_pass import Pass
@@ -275,7 +275,7 @@ def _admit_paths(run: TraceRecord, n_paths: int, senders: Sequence[Named], mlps:
     streams = len(_frozen_points(run.forward, mlps)) * config.d_model
     each = streams + (n_paths + len({name for name, _ in senders}) * config.n_heads) * width
     needed = n * each * run.loaded.dtype.itemsize
-    admit_large(needed, run.loaded.device, f"Holding the other parts of a run of {n:,} tokens", SHORTER_ADVICE)
+    check_fits_or_retry(needed, run.loaded.device, f"Holding the other parts of a run of {n:,} tokens", SHORTER_ADVICE)
 
 
 def _with_replaced_inputs(paths: Sequence[_Path], inputs: Mapping[_Path, Tensor], n_heads: int) -> Edits:

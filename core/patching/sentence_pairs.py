@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import dataframes
 from ..checkpoints import Loaded
-from ..errors import Refused, TextError
+from ..errors import HeadlightError, TextError
 from ..model.text import tokenize
 from ..read.swaps import same_length
 from ..run.predictions import labels_of
@@ -21,7 +21,7 @@ from .edited_runs import class_names, has_classes
 from .head_sweeps import Head, HeadPlace, checked_head, heads_in, logit_diff_between, logit_diff_changes, logit_diff_in
 
 MAX_PAIRS = 64
-LEAST_DIFFERENCE = 0.1  # nats between the logit differences of a pair; shares of less are not meaningful
+MIN_DIFFERENCE = 0.1  # nats between the logit differences of a pair; shares of less are not meaningful
 COLUMNS = ("text", "other", "answer", "rival")
 SLOTS = ("{A}", "{B}")
 PAIR_FORMAT = "A line has a text and another, and after them, if you like, the answer and its rival"
@@ -59,7 +59,7 @@ class PairShares:
     @property
     def significant(self) -> np.ndarray:
         """bool [pair]: True if its logit differences differ by at least LEAST_DIFFERENCE."""
-        return np.abs(self.leads[:, 1] - self.leads[:, 0]) >= LEAST_DIFFERENCE
+        return np.abs(self.leads[:, 1] - self.leads[:, 0]) >= MIN_DIFFERENCE
 
     @property
     def shares(self) -> np.ndarray:
@@ -120,7 +120,7 @@ def pair_tokens(loaded: Loaded, pair: Pair, number: int) -> tuple[int | None, in
     try:
         same_length(loaded.tokens(pair.text), loaded.tokens(pair.other))
         return answer_token(loaded, pair.answer), answer_token(loaded, pair.alternative)
-    except Refused as error:
+    except HeadlightError as error:
         raise TextError(f"{pair.label(number)}: {error}") from None
 
 

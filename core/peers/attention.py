@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..run.arrays import tensor_of
 from ..trace import from_attentions
 from .shown import Shown, picture
@@ -65,7 +65,7 @@ def _heads_of(attention: Any) -> Tensor:
     if heads.ndim == 2:
         heads = heads[None]
     if heads.ndim != 3:
-        raise Refused(
+        raise HeadlightError(
             f"attention has the shape {list(heads.shape)}, and heads are [head, query, key]. For layers use head_view()."
         )
     return heads
@@ -81,7 +81,7 @@ def _shown(heads: Tensor, tokens: Any, names: Any, scale: dict[str, Any], mask_u
         remarks.append(LATER)
     if names is not None:
         if len(names) != len(heads):
-            raise Refused(
+            raise HeadlightError(
                 f"attention_head_names has {len(names)} names, and attention has the shape {list(heads.shape)}: {len(heads)} heads."
             )
         remarks.append("Heads by number: " + ", ".join(f"{i} is {name}" for i, name in enumerate(names)) + ".")

@@ -8,7 +8,7 @@ from typing import Any
 from ..model.text import from_ids
 from ..run.wrapped import wrap
 from ..trace import trace, trace_tokens
-from .shown import Shown, handed, picture
+from .shown import Shown, picture, returned
 from .views import DISPLAY_MODE
 
 NUMBERS = "The queries and keys of this layer are in .run.attention.at({layer}).q and .k, [head, position, d_head]."
@@ -44,4 +44,4 @@ def show(
         tokens = replace(from_ids(wrapped.tokenizer, list(pair["input_ids"])), type_ids=tuple(types))
         run = trace_tokens(wrapped, (tokens,), None, ())
     remarks.append(NUMBERS.format(layer=layer or 0))
-    return handed(picture(run, int(layer or 0), int(head or 0), remarks), html_action)
+    return returned(picture(run, int(layer or 0), int(head or 0), remarks), html_action)

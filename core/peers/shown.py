@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..run.from_attentions import not_drawn
 from ..run.trace_record import still
 from ..trace import Trace
@@ -44,9 +44,9 @@ def picture(run: Trace, layer: int, head: int, remarks: Sequence[str]) -> Shown:
     record = next((record for record in run.attention if record.layer == layer), None)
     if record is None:
         layers = sorted({record.layer or 0 for record in run.attention})
-        raise Refused(f"There is no layer {layer}: these weights are of the layers {layers[0]} to {layers[-1]}.")
+        raise HeadlightError(f"There is no layer {layer}: these weights are of the layers {layers[0]} to {layers[-1]}.")
     if not 0 <= head < record.n_heads:
-        raise Refused(f"There is no head {head} in layer {layer}: it has the heads 0 to {record.n_heads - 1}.")
+        raise HeadlightError(f"There is no head {head} in layer {layer}: it has the heads 0 to {record.n_heads - 1}.")
     page, why = _page(run, layer, head)
     return Shown(page + below([*run.warnings, *why, *remarks]), run)
 
@@ -62,20 +62,20 @@ def _page(run: Trace, layer: int, head: int) -> tuple[str, tuple[str, ...]]:
     if not not_drawn(run):
         try:
             return str(run.show(layer=layer, head=head).html), why
-        except Refused as refusal:
+        except HeadlightError as refusal:
             why = (str(refusal),)
     record = next(record for record in run.attention if record.layer == layer)
     queries, keys = run.tokens_of(record)
     return still(repr(run).partition("\n")[0].strip("<>"), record, head, queries.labels, keys.labels), why
 
 
-def handed(shown: Shown, html_action: str) -> Shown | None:
+def returned(shown: Shown, html_action: str) -> Shown | None:
     """Display the picture ("view") or return it ("return", and also "view" outside of a notebook).
 
     Raises Refused for another html_action.
     """
     if html_action not in ACTIONS:
-        raise Refused(f"html_action is 'view' or 'return', not {html_action!r}.")
+        raise HeadlightError(f"html_action is 'view' or 'return', not {html_action!r}.")
     notebook: Any = sys.modules.get("IPython")
     if html_action == "return" or notebook is None or notebook.get_ipython() is None:
         return shown

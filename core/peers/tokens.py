@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..model.text import visible
 from ..run.arrays import tensor_of
 from ..run.trace_record import BLUE, PURPLE
@@ -32,7 +32,7 @@ def colored_tokens(
     numbers = tensor_of(values, "values")
     strings = [str(token) for token in tokens]
     if numbers.ndim != 1 or len(numbers) != len(strings):
-        raise Refused(
+        raise HeadlightError(
             f"There are {len(strings)} tokens, and values have the shape {list(numbers.shape)}. Give one value for each token."
         )
     floats: list[float] = numbers.float().tolist()

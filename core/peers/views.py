@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..model.text import Tokens
-from ..trace import WeightsTrace, from_attentions
-from .shown import Shown, handed, picture
+from ..trace import AttentionsTrace, from_attentions
+from .shown import Shown, picture, returned
 
 DISPLAY_MODE = "display_mode={mode!r}: the page has the notebook's own light or dark."
 EVERY = "{name}={given}: every {what} is here, since pages hold {what}s at little cost; it opens on the first of these."
@@ -46,7 +46,7 @@ def head_view(
     if len(chosen) > 1:
         remarks.append(SEVERAL.format(given=chosen, first=chosen[0]))
     first = opened[0] if opened and layer is None else layer
-    return handed(picture(run, int(first or 0), chosen[0] if chosen else 0, remarks), html_action)
+    return returned(picture(run, int(first or 0), chosen[0] if chosen else 0, remarks), html_action)
 
 
 def model_view(
@@ -72,29 +72,31 @@ def model_view(
     remarks = [*_remarks(sentence_b_start, include_layers), DISPLAY_MODE.format(mode=display_mode)]
     if include_heads is not None:
         remarks.append(EVERY.format(name="include_heads", given=heads, what="head"))
-    return handed(picture(run, layers[0] if layers else 0, heads[0] if heads else 0, remarks), html_action)
+    return returned(picture(run, layers[0] if layers else 0, heads[0] if heads else 0, remarks), html_action)
 
 
-def _run_of_weights(attention: Any, tokens: Any, two: dict[str, Any], prettify: bool) -> WeightsTrace:
+def _run_of_weights(attention: Any, tokens: Any, two: dict[str, Any], prettify: bool) -> AttentionsTrace:
     """The run of a model with one stack, or of an encoder and a decoder with the arguments in `two`. Raises Refused."""
     given = [name for name, argument in two.items() if argument is not None]
     weights = [name for name in given if name.endswith("_attention")]
     if attention is not None:
         if tokens is None:
-            raise Refused("tokens is required beside attention: tokenizer.convert_ids_to_tokens(ids) gives them.")
+            raise HeadlightError(
+                "tokens is required beside attention: tokenizer.convert_ids_to_tokens(ids) gives them."
+            )
         if given:
-            raise Refused(
+            raise HeadlightError(
                 f"attention is of a model with one stack, and {given[0]} of an encoder and a decoder. Give one or the other."
             )
         return _labelled(from_attentions(attention, tokens), prettify)
     if not weights:
-        raise Refused(
+        raise HeadlightError(
             "There is no attention: give attention, or encoder_attention, decoder_attention or cross_attention."
         )
     for stack in ("encoder", "decoder"):
         is_read = f"{stack}_attention" in weights or "cross_attention" in weights
         if is_read and f"{stack}_tokens" not in given:
-            raise Refused(f"{stack}_tokens is required beside {weights[0]}.")
+            raise HeadlightError(f"{stack}_tokens is required beside {weights[0]}.")
     run = from_attentions(
         two["encoder_attention"],
         two["encoder_tokens"],
@@ -105,7 +107,7 @@ def _run_of_weights(attention: Any, tokens: Any, two: dict[str, Any], prettify: 
     return _labelled(run, prettify)
 
 
-def _labelled(run: WeightsTrace, prettify: bool) -> WeightsTrace:
+def _labelled(run: AttentionsTrace, prettify: bool) -> AttentionsTrace:
     """The run with tidy labels, or with the tokenizer's own spellings."""
     if prettify:
         return run

@@ -1,6 +1,6 @@
 """The cost of a transformer before it runs: parameters, bytes, FLOPs in closed form, and the tracer that proves them."""
 
-from .live_memory import Fit, alive_bytes, longest_fit
+from .live_memory import Fit, live_peak_bytes, longest_fit
 from .operations import DEVICES, Device, Operation, decode, prefill, roofline, total_bytes, total_flops
 from .parameters import Parameters, parameters, stored_weights, with_layers
 from .peak import RunBytes, chunked_run_bytes, run_bytes
@@ -8,7 +8,18 @@ from .plan import Memory, Plan, Speed, memory_plan, plan, speed
 from .presets import LESSON_CLASS, PRESETS, Preset
 from .tracing import TracedRun, TracedStep, trace_shapes
 from .training import SavedItem
-from .verdict import Offer, Place, SetUp, Verdict, of_bytes, on_card, on_cards, on_machine, traffic, verdict
+from .verdict import (
+    MemoryBudget,
+    Offer,
+    SetUp,
+    Verdict,
+    of_bytes,
+    on_card,
+    on_machine,
+    split_over_gpus,
+    traffic,
+    verdict,
+)
 from .workload import KVCache, Workload, kv_cache
 
 __all__ = [
@@ -19,10 +30,10 @@ __all__ = [
     "Fit",
     "KVCache",
     "Memory",
+    "MemoryBudget",
     "Offer",
     "Operation",
     "Parameters",
-    "Place",
     "Plan",
     "Preset",
     "RunBytes",
@@ -33,15 +44,14 @@ __all__ = [
     "TracedStep",
     "Verdict",
     "Workload",
-    "alive_bytes",
     "chunked_run_bytes",
     "decode",
     "kv_cache",
+    "live_peak_bytes",
     "longest_fit",
     "memory_plan",
     "of_bytes",
     "on_card",
-    "on_cards",
     "on_machine",
     "parameters",
     "plan",
@@ -49,6 +59,7 @@ __all__ = [
     "roofline",
     "run_bytes",
     "speed",
+    "split_over_gpus",
     "stored_weights",
     "total_bytes",
     "total_flops",

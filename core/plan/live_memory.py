@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from ..device import admit, dtype_name, free_bytes
-from ..errors import ConfigError, Refused, TooLarge
+from ..device import check_fits, dtype_name, free_bytes
+from ..errors import ConfigError, HeadlightError, TooLarge
 from ..model.config import ModelConfig
 from ..model.transformer import Transformer, to_dtype
 from .parameters import with_layers
@@ -29,7 +29,7 @@ from .workload import Workload, as_workload, check_choice
 _ONE_AT_A_TIME = threading.Lock()  # the model without data is reused from one size to the next
 
 
-def check_alive(config: ModelConfig, work: Workload) -> None:
+def check_countable(config: ModelConfig, work: Workload) -> None:
     """Raises ConfigError for options that a trace does not support: recomputation, dropout, chunked prefill, eager biases and windows."""
     if work.training and (work.recompute != "none" or work.dropout):
         raise ConfigError("bytes alive at once are counted without recompute and without dropout")
@@ -47,7 +47,7 @@ def check_alive(config: ModelConfig, work: Workload) -> None:
         )
 
 
-def alive_bytes(config: ModelConfig, work: Workload) -> int:
+def live_peak_bytes(config: ModelConfig, work: Workload) -> int:
     """Peak of live bytes in a run, or in a training step with its optimizer's state.
 
     A training step starts with the gradients of the previous one and adds to them, as in core.plan.live_memory. The result is at most
@@ -55,7 +55,7 @@ def alive_bytes(config: ModelConfig, work: Workload) -> int:
     and Workload.check do.
     """
     work.check(config)
-    check_alive(config, work)
+    check_countable(config, work)
     plan = memory_plan(config, work)
     # With a window or another cache format, the cache is not the keys and values of the pass, and is counted separately.
     keep = (
@@ -182,8 +182,8 @@ def longest_fit(
         if vary in ("source_len", "target_len") and longer.has_position_table:  # a longer table is not counted
             longer = replace(longer, n_ctx=max(longer.n_ctx, n))
             extra = memory_plan(longer, at).total - memory_plan(config, at).total
-            return alive_bytes(longer, at) - extra
-        return alive_bytes(longer, at)
+            return live_peak_bytes(longer, at) - extra
+        return live_peak_bytes(longer, at)
 
     n, total = largest_within(budget, bound), bound
     if counted == "alive":
@@ -224,7 +224,7 @@ def _largest_near(total: Callable[[int], int], budget: int, n: int, slope: int) 
     return low
 
 
-MOST_FLOPS = 10**11  # of one measurement: some seconds on two cores
+MAX_FLOPS = 10**11  # of one measurement: some seconds on two cores
 SHARE = 2  # one part in so many of the free memory may be used
 WHAT = "A run of this model on a single token"
 FLOAT32 = "A run here is in float32, so that it can be compared: choose float32 (it is {dtype}), and the same data type for weights and cache."
@@ -240,7 +240,7 @@ KEPT = 64  # runs whose results are kept
 
 
 @dataclass(frozen=True)
-class Subject:
+class MeasurementSetup:
     """A model and the workload to measure."""
 
     config: ModelConfig
@@ -275,7 +275,7 @@ def free() -> int:
     return free_bytes(torch.device("cpu"))
 
 
-def at_most(subject: Subject, budget: int) -> tuple[Subject, tuple[int, ...]]:
+def largest_safe_setup(subject: MeasurementSetup, budget: int) -> tuple[MeasurementSetup, tuple[int, ...]]:
     """The subject with the largest batch that can be measured at its own length, and lengths() of it.
 
     A long text says more than a large batch of short ones, so the batch is halved until the length is safe, or 1 is left. Raises as
@@ -294,7 +294,7 @@ def at_most(subject: Subject, budget: int) -> tuple[Subject, tuple[int, ...]]:
         tried = replace(tried, workload=replace(tried.workload, batch=tried.workload.batch // 2))
 
 
-def lengths(subject: Subject, budget: int) -> tuple[int, ...]:
+def lengths(subject: MeasurementSetup, budget: int) -> tuple[int, ...]:
     """The source lengths to run: the longest safe one, and a half and a quarter of it.
 
     A length is safe if it is predicted to take at most `budget` bytes, and at most MOST_FLOPS for all runs together. Raises TooLarge
@@ -312,23 +312,23 @@ def lengths(subject: Subject, budget: int) -> tuple[int, ...]:
         return flops * (2 if subject.workload.training else 1)
 
     ceiling = subject.config.n_ctx if subject.config.has_position_table else 1 << 17
-    admit(bytes_of(1), budget, WHAT)
-    if flops_of(1) > MOST_FLOPS // 2:
-        raise TooLarge(TOO_MUCH_WORK.format(needed=flops_of(1) / 1e9, allowed=MOST_FLOPS / 2e9))
+    check_fits(bytes_of(1), budget, WHAT)
+    if flops_of(1) > MAX_FLOPS // 2:
+        raise TooLarge(TOO_MUCH_WORK.format(needed=flops_of(1) / 1e9, allowed=MAX_FLOPS / 2e9))
     low, high = 1, ceiling + 1  # low is safe, high is not
     while high - low > 1:
         middle = (low + high) // 2
-        safe = bytes_of(middle) <= budget and flops_of(middle) <= MOST_FLOPS // 2
+        safe = bytes_of(middle) <= budget and flops_of(middle) <= MAX_FLOPS // 2
         low, high = (middle, high) if safe else (low, middle)
     return tuple(sorted({max(1, low // part) for part in (4, 2, 1)}))
 
 
-def measure(subject: Subject, budget: int) -> Measured:
+def measure(subject: MeasurementSetup, budget: int) -> Measured:
     """Run the model with random weights at every one of lengths(), with the batch of at_most(). Raises Refused as it does.
 
     A prompt is read in one pass, without chunked prefill.
     """
-    subject, sizes = at_most(subject, budget)
+    subject, sizes = largest_safe_setup(subject, budget)
     with LiveBytes() as live:
         model = Transformer(subject.config).eval()
         live.track(*model.parameters(), *model.buffers())
@@ -345,24 +345,24 @@ class Worker:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="measure")
-        self._runs: OrderedDict[Subject, Future[Measured]] = OrderedDict()
+        self._runs: OrderedDict[MeasurementSetup, Future[Measured]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def submit(self, subject: Subject) -> Future[Measured]:
+    def submit(self, subject: MeasurementSetup) -> Future[Measured]:
         """The run of this subject, pending or done. Raises Refused if it is too large or the queue is full."""
         with self._lock:
             if (known := self._runs.get(subject)) is not None and not (known.done() and known.exception()):
                 return known
             if sum(not run.done() for run in self._runs.values()) >= WAITING:
-                raise Refused(BUSY)
+                raise HeadlightError(BUSY)
             budget = free() // SHARE
-            at_most(subject, budget)  # refuse at once, not after waiting in the queue
+            largest_safe_setup(subject, budget)  # refuse at once, not after waiting in the queue
             self._runs[subject] = run = self._pool.submit(measure, subject, budget)
             while len(self._runs) > KEPT:
                 self._runs.popitem(last=False)
             return run
 
-    def found(self, subject: Subject) -> Measured | None:
+    def found(self, subject: MeasurementSetup) -> Measured | None:
         """The result for this subject, if there is one."""
         run = self._runs.get(subject)
         return run.result() if run is not None and run.done() and not run.exception() else None
@@ -371,17 +371,17 @@ class Worker:
 WORKER = Worker()
 
 
-def _check_measurable(subject: Subject) -> None:
+def _check_measurable(subject: MeasurementSetup) -> None:
     """Raises Refused for workloads that can be planned but not measured on this machine."""
     if subject.workload.dtype != "float32" or subject.workload.weight_dtype or subject.workload.kv_dtype:
-        raise Refused(FLOAT32.format(dtype=subject.workload.dtype))
+        raise HeadlightError(FLOAT32.format(dtype=subject.workload.dtype))
     if subject.workload.rank:
-        raise Refused(ALL_WEIGHTS.format(rank=subject.workload.rank))
+        raise HeadlightError(ALL_WEIGHTS.format(rank=subject.workload.rank))
     if subject.workload.training and (subject.workload.recompute != "none" or subject.workload.dropout):
-        raise Refused(PLAIN)
+        raise HeadlightError(PLAIN)
 
 
-def _point(subject: Subject, model: Transformer, weights: int, n: int) -> Point:
+def _point(subject: MeasurementSetup, model: Transformer, weights: int, n: int) -> Point:
     work, way = subject.workload, ran(subject.config, subject.workload)
     predicted = memory_plan(subject.config, replace(work, source_len=n, attention=way, piece=0))
     ids = torch.zeros(work.batch, n, dtype=torch.long)
@@ -412,7 +412,7 @@ def _point(subject: Subject, model: Transformer, weights: int, n: int) -> Point:
     )
 
 
-def _train(model: Transformer, ids: Tensor, target: Tensor | None, subject: Subject, live: LiveBytes) -> int:
+def _train(model: Transformer, ids: Tensor, target: Tensor | None, subject: MeasurementSetup, live: LiveBytes) -> int:
     """Two training steps, because the optimizer has no state in the first. Returns the bytes that autograd keeps in the second."""
     kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
         "sgd": torch.optim.SGD,

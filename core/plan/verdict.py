@@ -23,7 +23,7 @@ HERE = "this machine"
 
 
 @dataclass(frozen=True)
-class Place:
+class MemoryBudget:
     """Bytes of one GPU, or of a machine. A model is split over `cards` such GPUs.
 
     total    all of its memory
@@ -51,43 +51,43 @@ class Place:
         """Bytes that a model may use on one GPU."""
         return self.total - self.kept - self.context
 
-    def with_cards(self, cards: int) -> Place:
+    def with_cards(self, cards: int) -> MemoryBudget:
         """The same with `cards` GPUs. Raises ConfigError for less than 1."""
         return replace(self, cards=cards)
 
 
-def on_card(device: Device | str, cards: int = 1) -> Place:
+def on_card(device: Device | str, cards: int = 1) -> MemoryBudget:
     """One or several GPUs of a kind, by the Device or its name. Raises ConfigError for an unknown name."""
     known = device_named(device) if isinstance(device, str) else device
     if known is None:
         raise ConfigError(f"there is no card {device!r} here: choose one of {', '.join(item.name for item in DEVICES)}")
-    return Place(
+    return MemoryBudget(
         known.name, known.mebibytes * MiB, known.kept_mebibytes * MiB, known.context_mebibytes * MiB, cards, known
     )
 
 
-def on_machine() -> Place:
+def on_machine() -> MemoryBudget:
     """The total and free memory of this machine, within the limits of its container."""
     here = torch.device("cpu")
     free = max(0, free_bytes(here))
     total = max(total_bytes(here), free)
-    return Place(HERE, total, total - free, 0)
+    return MemoryBudget(HERE, total, total - free, 0)
 
 
-def of_bytes(n: int, name: str) -> Place:
+def of_bytes(n: int, name: str) -> MemoryBudget:
     """A budget of n bytes. Raises ConfigError for negative numbers."""
-    return Place(name, n, 0, 0)
+    return MemoryBudget(name, n, 0, 0)
 
 
 Split = Literal["across", "layers"]
 
 
-def on_cards(config: ModelConfig, work: Workload, cards: int, split: Split = "across") -> Memory:
+def split_over_gpus(config: ModelConfig, work: Workload, cards: int, split: Split = "across") -> Memory:
     """Bytes of the fullest of `cards` GPUs; for one GPU those of memory_plan.
 
     Raises ConfigError as memory_plan does, and unless `cards` is from 1 to the number of heads (across) or layers (layers).
     """
-    parts = fullest(config, cards, split)
+    parts = max_per_gpu(config, cards, split)
     if cards == 1:
         return memory_plan(config, work)
     memories = [memory_plan(part, work) for part in parts]
@@ -100,7 +100,7 @@ def on_cards(config: ModelConfig, work: Workload, cards: int, split: Split = "ac
     return best
 
 
-def fullest(config: ModelConfig, cards: int, split: Split) -> tuple[ModelConfig, ...]:
+def max_per_gpu(config: ModelConfig, cards: int, split: Split) -> tuple[ModelConfig, ...]:
     """The parts of a model that the fullest GPU may have, as configurations. Raises ConfigError as on_cards does."""
     check_choice("split", split, Split)
     if cards < 1:
@@ -127,7 +127,7 @@ def traffic(config: ModelConfig, work: Workload, cards: int, split: Split = "acr
     across: each GPU takes part in an all-reduce after each sublayer, which in a ring sends 2 · (cards − 1) / cards of the residual
     stream (Patarasuk & Yuan 2009). layers: the residual stream is sent cards − 1 times. Raises ConfigError as on_cards does.
     """
-    fullest(config, cards, split)
+    max_per_gpu(config, cards, split)
     stream = config.d_model * work.by
     if split == "layers":
         return (cards - 1) * stream
@@ -226,7 +226,7 @@ LONGEST = 1 << 30  # most tokens or texts that are tried
 PIECE = 2048  # tokens of a chunk in vLLM
 RANK = 16
 SMALL_CACHE = "Q8_0"
-MOST_OFFERS = 4
+MAX_OFFERS = 4
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class SetUp:
 
     config: ModelConfig
     work: Workload
-    place: Place
+    place: MemoryBudget
     split: Split = "across"
     fragments: int = 0
 
@@ -317,7 +317,7 @@ class Verdict:
 
 def need(set_up: SetUp) -> Memory:
     """Bytes of the fullest GPU by purpose. Raises ConfigError as memory_plan and on_cards do."""
-    return on_cards(set_up.config, set_up.work, set_up.place.cards, set_up.split)
+    return split_over_gpus(set_up.config, set_up.work, set_up.place.cards, set_up.split)
 
 
 def lost(set_up: SetUp) -> int:
@@ -334,7 +334,7 @@ def total(set_up: SetUp) -> int:
 def widest(set_up: SetUp) -> str:
     """The name of the peak: of a run ("decoder MLP", "head" ...), or of a backward pass ("loss", "layer" or "table")."""
     moments: dict[str, int] = {}
-    for part in fullest(set_up.config, set_up.place.cards, set_up.split):
+    for part in max_per_gpu(set_up.config, set_up.place.cards, set_up.split):
         peaks = (backward_moments if set_up.work.training else run_moments)(part, set_up.work)
         for name, size in peaks.items():
             moments[name] = max(size, moments.get(name, 0))
@@ -383,7 +383,7 @@ def verdict(set_up: SetUp) -> Verdict:
         chats=largest_within(budget, of_batch, LONGEST, work.batch),
         offers=(),
     )
-    offers = _room(at) if fits else islice(_every_fix(at), MOST_OFFERS)
+    offers = _room(at) if fits else islice(_every_fix(at), MAX_OFFERS)
     return replace(at, offers=tuple(offers))
 
 
@@ -504,7 +504,7 @@ def _more_cards(set_up: SetUp) -> Iterator[tuple[int, SetUp]]:
         if cards > set_up.place.cards:
             more = replace(set_up, place=set_up.place.with_cards(cards))
             try:
-                fullest(set_up.config, cards, set_up.split)
+                max_per_gpu(set_up.config, cards, set_up.split)
             except ConfigError:  # fewer heads or layers than GPUs
                 return
             yield cards, more

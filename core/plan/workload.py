@@ -99,7 +99,7 @@ def bytes_of(dtype: object, what: str = "dtype") -> int:
 
 def cache_format(dtype: object, d_head: int) -> Format:
     """The format of the keys and values of a head. Raises ConfigError if a cache cannot use it or its blocks do not fit d_head."""
-    name = spelled(dtype, CACHE)
+    name = canonical_dtype(dtype, CACHE)
     if name not in CACHE:
         raise ConfigError(f"kv_dtype ({dtype_name(dtype)!r}) must be one of {_listed(CACHE)}")
     if name == "int8":
@@ -114,13 +114,13 @@ def cache_format(dtype: object, d_head: int) -> Format:
 
 def weight_format(dtype: object) -> str:
     """The canonical name of a weight format. Raises ConfigError for an unknown one."""
-    name = spelled(dtype, WEIGHT_FORMATS)
+    name = canonical_dtype(dtype, WEIGHT_FORMATS)
     if name not in WEIGHT_FORMATS:
         raise ConfigError(f"weight_dtype ({dtype_name(dtype)!r}) must be one of {_listed(WEIGHT_FORMATS)}")
     return name
 
 
-def spelled(dtype: object, known: object) -> str:
+def canonical_dtype(dtype: object, known: object) -> str:
     """The canonical name of a format: GGUF types may be given in lower case."""
     name = dtype_name(dtype)
     return name if name in known else name.upper()  # type: ignore[operator]
@@ -148,7 +148,7 @@ def check_lengths(kind: str, *, batch: int, source_len: int, target_len: int) ->
 
 def check_activations(dtype: object) -> None:
     """Raises ConfigError for a format in which weights can be stored but a pass cannot run."""
-    name = spelled(dtype, FORMATS)
+    name = canonical_dtype(dtype, FORMATS)
     if name in FORMATS and name not in BYTES:
         raise ConfigError(
             f"dtype ({str(dtype)!r}) is a format for weights: pass dtype='float16', weight_dtype={str(dtype)!r}"

@@ -25,10 +25,10 @@ from ..run.predictions import (
     allowed_scores,
     check_token,
     checked_positions,
-    following,
     head_of,
-    likeliest,
+    next_token_constraints,
     strings_of,
+    top_k_tokens,
 )
 from ..run.trace_record import TraceRecord
 
@@ -87,7 +87,7 @@ def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tu
     points = [f"{name}.blocks.0.hook_resid_pre", *(f"{name}.blocks.{i}.hook_resid_post" for i in range(n))]
     width, by = loaded.config.d_model, loaded.dtype.itemsize
     needed = len(positions) * ((n + 1) * width * by + loaded.config.vocab_size * (2 * by + 8))
-    device.admit_large(
+    device.check_fits_or_retry(
         needed, loaded.device, f"The logit lens at {len(positions):,} positions", "Ask for fewer positions."
     )
     rows = torch.tensor(positions, device=loaded.device)
@@ -96,7 +96,7 @@ def logit_lens(forward: Pass, text: int, positions: Sequence[int], k: int) -> tu
     for i, point in enumerate(points):
         with torch.inference_mode():
             x = stack.norm(streams[point])
-        layers.append(LensLayer(point, i - 1 if i else None, likeliest(loaded, x, tokens, positions, k)))
+        layers.append(LensLayer(point, i - 1 if i else None, top_k_tokens(loaded, x, tokens, positions, k)))
     forward.weights.check()  # a training may run at the same time
     return tuple(layers)
 
@@ -109,7 +109,7 @@ def contributions(forward: Pass, text: int, tokens: Tokens, position: int, token
     seen = _seen(forward, name, text, position)
     with torch.inference_mode():
         scores = head(seen[f"{name}.hook_final"].to(loaded.dtype)[None, None])[0, 0].float()
-        allowed = allowed_scores(scores[None], following(loaded, tokens, [position]))[0]
+        allowed = allowed_scores(scores[None], next_token_constraints(loaded, tokens, [position]))[0]
         token = int(allowed.argmax()) if token is None else token
         walk = _Walk(name, stack, seen, forward.edited, head.unembed.weight[token].float() * head.scale)
         walk.whole(head, token, tokens.type_ids[position] if name == "encoder" else 0)
@@ -384,7 +384,7 @@ def likeliest_tokens(run: TraceRecord, positions: Sequence[int], k: int) -> tupl
     x = run.last_residual(torch.tensor(positions, device=run.loaded.device))[run.index]  # [pos, d_model]
     for start in range(0, len(positions), LOGIT_ROWS):
         some = positions[start : start + LOGIT_ROWS]
-        found += likeliest(run.loaded, x[start : start + LOGIT_ROWS], tokens, some, k).ids
+        found += top_k_tokens(run.loaded, x[start : start + LOGIT_ROWS], tokens, some, k).ids
     return tuple(found)
 
 

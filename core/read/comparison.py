@@ -14,7 +14,7 @@ from ..errors import TextError
 from ..model.rules import row_blocks
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
-from ..run.predictions import Predictions, allowed_scores, checked_positions, following, labels_of
+from ..run.predictions import Predictions, allowed_scores, checked_positions, labels_of, next_token_constraints
 from ..run.trace_record import TraceRecord
 from . import measures
 from .next_token_loss import given, next_scores, tokens_read
@@ -272,7 +272,7 @@ def _stream_differences(a: TraceRecord, b: TraceRecord) -> list[StreamDifference
     if not points or a.config.d_model != b.config.d_model:
         return []
     needed = sum(len(a.residual_norms[point]) for point in points) * a.config.d_model * a.loaded.dtype.itemsize
-    device.admit_large(needed, torch.device("cpu"), "The residual stream of a whole run")
+    device.check_fits_or_retry(needed, torch.device("cpu"), "The residual stream of a whole run")
     mine = a.forward.moments(points, lambda _, x: x[a.index].cpu())
 
     def ratio(point: str, x: Tensor) -> Tensor:
@@ -296,7 +296,7 @@ def _prediction_divergence(a: TraceRecord, b: TraceRecord) -> float:
         tokens = tokens_read(run)
         last = checked_positions(tokens, None)
         logits = run.activation("head.hook_logits", last).float().cpu()
-        scores.append(allowed_scores(logits, following(run.loaded, tokens, last))[0])
+        scores.append(allowed_scores(logits, next_token_constraints(run.loaded, tokens, last))[0])
     both = ~(scores[0].isneginf() | scores[1].isneginf())  # a token that may follow only one of them has no ratio
     before, after = (row[both].log_softmax(-1) for row in scores)
     return torch.nn.functional.kl_div(after, before, reduction="sum", log_target=True).item()

@@ -18,7 +18,7 @@ from ..run.predictions import checked_positions, strings_of
 from ..run.recorder import held_bytes
 from ..run.trace_record import TraceRecord
 from .attribution import Asked, Site, asked, directions, has_looks, records_of
-from .measures import stacked
+from .measures import stack_ragged
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ SAME = 1e-3  # relative deviation up to which an edited output counts as a multi
 
 
 @dataclass(frozen=True, eq=False)
-class Moves:
+class TokenAttribution:
     """The contribution of each head to the logits of the most likely tokens, in the order of their probability."""
 
     tokens: tuple[int, ...]
@@ -36,7 +36,7 @@ class Moves:
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class EdgeAttribution:
     """The edges of one attention in some rows: their weights and their contributions to each row's logit, in logits.
 
     additions are NaN in heads whose output an edit replaced by one that is not a sum over keys.
@@ -47,7 +47,9 @@ class Looked:
     additions: Tensor  # [head, row, key] float32
 
 
-def looks(run: TraceRecord, position: int | None = None, token: int | None = None, site: Site | None = None) -> Tensor:
+def edge_attribution(
+    run: TraceRecord, position: int | None = None, token: int | None = None, site: Site | None = None
+) -> Tensor:
     """The contribution of each edge from `position` (None: the last real token) to the logit of `token` (None: the most
     likely one), [layer, head, key], float32, in logits: weight · (value W_O · g), g the direction in which the logit reads it.
 
@@ -60,10 +62,10 @@ def looks(run: TraceRecord, position: int | None = None, token: int | None = Non
     wanted = asked(run, _one(position), _one(token), site)
     records = records_of(run, site)
     _admit(run, sum(record.n_heads * record.n_key for record in records), f"The looks of {len(records)} layers")
-    return torch.stack([found[:, 0] for found in each_look(wanted, _whole)])
+    return torch.stack([found[:, 0] for found in each_edge(wanted, _whole)])
 
 
-def looks_in(
+def edge_attribution_in_layer(
     run: TraceRecord,
     layer: int,
     positions: Sequence[int] | None = None,
@@ -79,11 +81,11 @@ def looks_in(
     record = _at(records_of(run, site), layer)
     what = f"The looks of {record.n_heads} heads at {len(wanted.positions):,} positions"
     _admit(run, 3 * record.n_heads * len(wanted.positions) * record.n_key, what)
-    (found,) = each_look(wanted, _whole, [layer])
+    (found,) = each_edge(wanted, _whole, [layer])
     return found
 
 
-def adds(
+def head_logit_attribution(
     run: TraceRecord, position: int | None = None, tokens: Sequence[int] | None = None, site: Site | None = None
 ) -> Tensor:
     """The contribution of each head to the logits of several tokens (None: only the most likely one) after `position`.
@@ -109,7 +111,9 @@ def adds(
     return found
 
 
-def moves(run: TraceRecord, position: int | None = None, among: int = 100, site: Site | None = None) -> Moves:
+def top_token_attribution(
+    run: TraceRecord, position: int | None = None, among: int = 100, site: Site | None = None
+) -> TokenAttribution:
     """The contribution of each head to the logits of the `among` most likely tokens after `position`, [layer, head, among].
 
     Over the whole vocabulary a head's largest contributions are to tokens that no text would have there. Raises the errors of
@@ -119,12 +123,14 @@ def moves(run: TraceRecord, position: int | None = None, among: int = 100, site:
         raise TextError(f"The likeliest words are 1 or more, not {among}. Ask for 100.")
     found = run.predictions(_one(position), min(among, run.config.vocab_size))
     ids = found.ids[0]
-    return Moves(ids, strings_of(run.loaded, ids), adds(run, position, ids, site).permute(1, 2, 0))
+    return TokenAttribution(
+        ids, strings_of(run.loaded, ids), head_logit_attribution(run, position, ids, site).permute(1, 2, 0)
+    )
 
 
-def each_look(
+def each_edge(
     wanted: Asked,
-    take: Callable[[Looked], T],
+    take: Callable[[EdgeAttribution], T],
     layers: Sequence[int] | None = None,
     maps: Sequence[Tensor] | None = None,
 ) -> list[T]:
@@ -152,14 +158,14 @@ def each_look(
         added = _shared(torch.einsum("rm,mhd->hrd", g[cast(int, record.layer)], weight), v.mT) * weights
         if z is not None or result is not None:
             added *= _left(_shared(weights, v), z, result, weight, rows)[..., None]
-        return take(Looked(record, weights, added))
+        return take(EdgeAttribution(record, weights, added))
 
     found = _outputs(run, records, look)
     run.forward.weights.check()
     return found
 
 
-def _edges(run: TraceRecord, joint: JointPattern, g: Sequence[Tensor]) -> Iterator[Looked]:
+def _edges(run: TraceRecord, joint: JointPattern, g: Sequence[Tensor]) -> Iterator[EdgeAttribution]:
     """The edges of layers whose values are held, from one product if the values are small enough to be copied."""
     values = [_own(run, record.values()) for record in joint.records]
     if len(values) > 1 and sum(v.numel() for v in values) > CELLS:
@@ -171,7 +177,7 @@ def _edges(run: TraceRecord, joint: JointPattern, g: Sequence[Tensor]) -> Iterat
     reads = reads.unflatten(-1, (joint.records[0].n_heads, -1)).transpose(1, 2).flatten(0, 1)  # [head, row, d_head]
     additions = joint.split(_shared(reads, torch.cat(values).mT).mul_(joint.weights))
     for record, weights, added in zip(joint.records, joint.split(joint.weights), additions, strict=True):
-        yield Looked(record, weights, added)
+        yield EdgeAttribution(record, weights, added)
 
 
 def _are_held(records: Sequence[AttentionRecord]) -> bool:
@@ -253,14 +259,14 @@ def _output_weights(run: TraceRecord, records: Sequence[AttentionRecord]) -> Ite
         yield module.o.weight.detach().float()
 
 
-def _whole(found: Looked) -> Tensor:
+def _whole(found: EdgeAttribution) -> Tensor:
     """The additions. Raises InterventionError if those of some head are not defined."""
     lost = found.additions.isnan().all(-1).any(-1) & ~found.weights.isnan().any(-1).any(-1)
     if lost.any():
         head, layer = int(lost.nonzero()[0, 0]), found.record.layer
         raise InterventionError(
             f"An edit replaced the output of head {head} of layer {layer}, which is no sum over looks at keys any more. Take that "
-            "edit out, or ask core.adds() what the whole head adds."
+            "edit out, or ask core.head_logit_attribution() what the whole head adds."
         )
     return found.additions
 
@@ -272,7 +278,7 @@ def _at(records: Sequence[AttentionRecord], layer: int) -> AttentionRecord:
 
 
 def _admit(run: TraceRecord, numbers: int, what: str) -> None:
-    device.admit_large(4 * numbers, run.loaded.device, what, FEWER)
+    device.check_fits_or_retry(4 * numbers, run.loaded.device, what, FEWER)
 
 
 def _one(x: int | None) -> list[int] | None:
@@ -297,7 +303,7 @@ class Strongest:
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class EdgeWeights:
     """One edge, from a query to a key, in every head of every layer."""
 
     query: int
@@ -306,13 +312,13 @@ class Link:
     additions: Tensor | None  # [layer, head] float32, in logits; see Strongest
 
 
-def strongest_looks(
+def strongest_edges(
     run: TraceRecord, positions: Sequence[int] | None = None, k: int = 9, site: Site | None = None
 ) -> Strongest:
     """The k keys with the largest weights in every head, for the rows `positions` (None: the last real token).
 
     site None is cross-attention if the model has it, otherwise self-attention of the last stack. Only some rows of a layer
-    are held at a time. Raises IndexError for a position, TextError for fewer than one key, and the errors of core.looks() for
+    are held at a time. Raises IndexError for a position, TextError for fewer than one key, and the errors of core.edge_attribution() for
     memory and weights.
     """
     if k < 1:
@@ -334,12 +340,12 @@ def strongest_looks(
         for layer in zip(*blocks, strict=True)
     ]
     keys, weights, *additions = (
-        stacked(parts, math.nan if parts[0].is_floating_point() else -1) for parts in zip(*layers, strict=True)
+        stack_ragged(parts, math.nan if parts[0].is_floating_point() else -1) for parts in zip(*layers, strict=True)
     )
     return Strongest(tuple(rows), keys, weights, additions[0] if additions else None)
 
 
-def link(run: TraceRecord, query: int, key: int, site: Site | None = None) -> Link:
+def edge_in_all_heads(run: TraceRecord, query: int, key: int, site: Site | None = None) -> EdgeWeights:
     """The weight from `query` to `key` in every head, and the edge's contribution to the most likely token after the query.
 
     `site` is that of strongest_looks(). Raises IndexError for a query or a key that the run does not have.
@@ -355,8 +361,8 @@ def link(run: TraceRecord, query: int, key: int, site: Site | None = None) -> Li
 
     layers = _in_layers(run, [query], site, one)
     added = [found for _, found in layers if found is not None]
-    return Link(
-        query, key, stacked([weights for weights, _ in layers], math.nan), torch.stack(added) if added else None
+    return EdgeWeights(
+        query, key, stack_ragged([weights for weights, _ in layers], math.nan), torch.stack(added) if added else None
     )
 
 
@@ -365,5 +371,5 @@ def _in_layers(
 ) -> list[T]:
     """take(weights, additions) of every layer, [head, row, key] each; additions are None if the model has none."""
     if has_looks(run):
-        return each_look(asked(run, rows, None, site), lambda found: take(found.weights, found.additions))
+        return each_edge(asked(run, rows, None, site), lambda found: take(found.weights, found.additions))
     return [take(record.pattern(queries=list(rows)), None) for record in records_of(run, site)]

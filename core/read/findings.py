@@ -12,14 +12,14 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor
 
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..model.text import Tokens
 from ..run.attention import CELLS, AttentionRecord, joint_patterns
 from ..run.predictions import labels_of
 from ..run.trace_record import TraceRecord
 from . import measures
 from .attribution import Asked, Site, asked, has_looks, likeliest_tokens, records_of, site_of
-from .edge_attribution import Looked, each_look
+from .edge_attribution import EdgeAttribution, each_edge
 from .head_roles import (
     COMMONEST,
     LONGER,
@@ -27,11 +27,11 @@ from .head_roles import (
     are_long,
     is_ideograph,
     label_numbers,
-    openings,
+    opening_edges,
     spaced_words,
     words_of,
 )
-from .measures import spread
+from .measures import evenly_spaced
 
 Kind = Literal[
     "writes",
@@ -72,7 +72,7 @@ MEANS: dict[Kind, float] = {  # kinds that are judged by a head's mean, and its 
     "one word": -math.inf,
     "rests": -math.inf,
 }
-FEWEST_ROWS = 16
+MIN_ROWS = 16
 MAX_OPENING_WEIGHTS = 4_000_000  # larger runs open on their first head instead of searching for the best one
 LAST_ROWS = 8  # always included: nearest to the next token
 
@@ -82,7 +82,7 @@ class Finding:
     """One attention edge of one head, and its kind: the reason for showing it.
 
     addition is the contribution of the edge to the logit of `token`, the most likely one after the query, in logits
-    (core.looks); None if the model predicts no tokens. habit is the head's baseline: its weight at that distance in other
+    (core.edge_attribution); None if the model predicts no tokens. habit is the head's baseline: its weight at that distance in other
     rows (of a repeat: or on that key). mean is the average over rows of what the kind is about: the weight on the previous
     or next token, the weight on sinks, or bits.
     """
@@ -102,7 +102,7 @@ class Finding:
     word: str = ""  # the token's label
 
 
-def opening_look(run: TraceRecord, patterns: Sequence[Tensor] | None = None) -> Finding:
+def opening_finding(run: TraceRecord, patterns: Sequence[Tensor] | None = None) -> Finding:
     """The edge on which a picture of this run opens.
 
     `patterns` are the complete maps [head, query, key] of run.attention, if they are already available.
@@ -139,8 +139,8 @@ def opening_head(run: TraceRecord) -> tuple[int, int]:
     if weights > MAX_OPENING_WEIGHTS or run.texts > 1 or run.non_finite is not None:
         return 0, 0
     try:
-        finding = opening_look(run)
-    except Refused:  # the model has been trained since
+        finding = opening_finding(run)
+    except HeadlightError:  # the model has been trained since
         return 0, 0
     places = [(record.stack, record.site, record.layer) for record in run.attention]
     place = finding.stack, finding.site, finding.layer
@@ -369,8 +369,8 @@ class _Search:
     def rows(self, cells: int = CELLS) -> Tensor:
         """All rows but padding, or evenly spaced ones and the last, with about `cells` weights in a layer."""
         rows = (~torch.tensor(self.tokens[0].padding, device=self.device)).nonzero()[:, 0]
-        most = max(FEWEST_ROWS, cells // (self.records[0].n_heads * self.records[0].n_key))
-        return rows[spread(len(rows), most, range(len(rows) - LAST_ROWS, len(rows)))]
+        most = max(MIN_ROWS, cells // (self.records[0].n_heads * self.records[0].n_key))
+        return rows[evenly_spaced(len(rows), most, range(len(rows) - LAST_ROWS, len(rows)))]
 
     @cached_property
     def opening(self) -> Finding:
@@ -379,7 +379,7 @@ class _Search:
         if found is not None:
             return found
         kind = self.records[0].stack, site_of(self.run, None)
-        link = next(link for link in openings(self.run, self.patterns) if (link.stack, link.site) == kind)
+        link = next(link for link in opening_edges(self.run, self.patterns) if (link.stack, link.site) == kind)
         return Finding("stands out", *kind, link.layer, link.head, link.query, link.key, link.weight, habit=link.habit)
 
     def _openings(self) -> Iterator[Finding | None]:
@@ -442,7 +442,7 @@ class _Search:
         the next ones.
         """
         n, positions = len(next_words.rows), next_words.rows.tolist()
-        together: list[Looked] = []
+        together: list[EdgeAttribution] = []
 
         def take_these() -> None:
             weights = torch.cat([found.weights[:, :n] for found in together])
@@ -450,14 +450,14 @@ class _Search:
             take(_Group([found.record for found in together], next_words.rows, weights), added, others)
             together.clear()
 
-        def looked(found: Looked) -> None:
+        def looked(found: EdgeAttribution) -> None:
             if together and (len(together) + 1) * found.weights.numel() > CELLS:
                 take_these()
             together.append(found)
 
         tokens = (*(some[:1] for some in next_words.ids), *(some[1:] for some in next_words.ids))
         wanted = Asked(self.run, site_of(self.run, None), (*positions, *positions), tokens)
-        each_look(wanted, looked, maps=self.maps)
+        each_edge(wanted, looked, maps=self.maps)
         take_these()
 
     def _copies(self) -> _Candidates:
@@ -604,7 +604,7 @@ class _Search:
         wanted = asked(self.run, rows, [token for token, _ in words], None)
         described = list(found)
 
-        def take(looked: Looked) -> None:
+        def take(looked: EdgeAttribution) -> None:
             for i, one in enumerate(found):
                 if one.token is None and one.layer == looked.record.layer:
                     row = rows.index(one.query)
@@ -612,7 +612,7 @@ class _Search:
                     token, word = words[row]
                     described[i] = replace(one, addition=None if math.isnan(added) else added, token=token, word=word)
 
-        each_look(wanted, take, sorted({one.layer for one in missing}), self.maps)
+        each_edge(wanted, take, sorted({one.layer for one in missing}), self.maps)
         return described
 
 

@@ -22,25 +22,25 @@ from ..run.attention import AttentionRecord, JointPattern, joint_patterns
 from ..run.predictions import labels_of
 from ..run.trace_record import TraceRecord
 from . import measures
-from .measures import spread
+from .measures import evenly_spaced
 
 if TYPE_CHECKING:
     from .findings import Finding
 
 
-NAMED_FROM = 0.35  # smallest share of the average row that names a head
-RESTS_FROM = 0.95  # share of the average row on the sink key from which a head counts as a sink head
-ONE_WORD_BITS = 1.0  # cross-attention below this mean entropy attends to one word at a time
+ROLE_THRESHOLD = 0.35  # smallest share of the average row that names a head
+SINK_THRESHOLD = 0.95  # share of the average row on the sink key from which a head counts as a sink head
+SHARP_ENTROPY_BITS = 1.0  # cross-attention below this mean entropy attends to one word at a time
 REPEATS = 3  # rows with an earlier copy of their token needed to call a head an induction head
-CELLS = 1 << 18  # weights used to name the heads of one record; longer texts are sampled by rows
-FEWEST_ROWS = 16  # sampled rows, however long the text
+MAX_CELLS = 1 << 18  # weights used to name the heads of one record; longer texts are sampled by rows
+MIN_ROWS = 16  # sampled rows, however long the text
 
 SHORT = 64  # up to this many tokens the opening edge may connect any two words
 ROWS = 128  # longer texts: only the first query rows are searched, which a visitor reads first
 OPENING_CELLS = 1 << 20  # weights of one record searched when a row needs all keys
-FEWEST_OPENING_ROWS = 32
-APART = (16, 64)  # distance in tokens of an opening edge in a longer text
-POSITIONAL = 0.15  # longer texts: heads with this share on the previous, next or same position are skipped
+MIN_OPENING_ROWS = 32
+PAIR_DISTANCES = (16, 64)  # distance in tokens of an opening edge in a longer text
+POSITIONAL_THRESHOLD = 0.15  # longer texts: heads with this share on the previous, next or same position are skipped
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Role:
 
 
 @dataclass(frozen=True)
-class OpeningLink:
+class OpeningEdge:
     """The attention edge of one site whose weight exceeds the head's baseline the most.
 
     weight is the attention weight from query to key, habit the baseline: the head's average weight for this distance or
@@ -81,7 +81,7 @@ def roles(
     queries: Tokens,
     keys: Tokens,
     pattern: Tensor | None = None,
-    cells: int = CELLS,
+    cells: int = MAX_CELLS,
     sink_key: int | None = None,
 ) -> tuple[Role, ...]:
     """The role of each head of one attention: where most of its average row goes, if that is at least 35 %.
@@ -105,8 +105,8 @@ def roles(
     return tuple(_named(joint, parts, sink_key))
 
 
-def roles_of(
-    trace: TraceRecord, patterns: Sequence[Tensor] | None = None, cells: int = CELLS, sink_key: int | None = None
+def run_roles(
+    trace: TraceRecord, patterns: Sequence[Tensor] | None = None, cells: int = MAX_CELLS, sink_key: int | None = None
 ) -> tuple[tuple[Role, ...], ...]:
     """roles() for every attention of a run, in forward order. Layers that have the same text are computed together.
 
@@ -125,9 +125,9 @@ def roles_of(
     return tuple(found)
 
 
-def openings(
+def opening_edges(
     trace: TraceRecord, patterns: Sequence[Tensor] | None = None, look: Finding | None = None
-) -> tuple[OpeningLink, ...]:
+) -> tuple[OpeningEdge, ...]:
     """The attention edges on which a picture of this run opens, one per site (encoder, decoder, cross-attention).
 
     Chooses the edge with the largest weight − baseline between two words of the text. It excludes neighbours (the same
@@ -150,13 +150,13 @@ def openings(
         tokens = trace.tokens_of(records[0])
         if look is not None and (look.stack, look.site) == (records[0].stack, records[0].site):
             place = (look.stack, look.site, look.layer, look.head, look.query, look.key, look.weight)
-            found.append(OpeningLink(*place, habit=look.habit or 0.0, rows=_searched(records, *tokens)[0]))
+            found.append(OpeningEdge(*place, habit=look.habit or 0.0, rows=_searched(records, *tokens)[0]))
         else:
             found.append(_opening_edge(records, *tokens, None if patterns is None else [patterns[i] for i in chosen]))
     return tuple(found)
 
 
-def opening_of(trace: TraceRecord, record: int, head: int) -> OpeningLink:
+def opening_edge_of(trace: TraceRecord, record: int, head: int) -> OpeningEdge:
     """The opening edge of one head. Raises IndexError if the head does not exist."""
     found = trace.attention[record]
     if not 0 <= head < found.n_heads:
@@ -246,8 +246,8 @@ class _RoleCells:
 def _sampled_rows(record: AttentionRecord, cells: int | None) -> Tensor:
     """All query rows, or evenly spaced ones that together have about `cells` weights."""
     n = record.n_query
-    most = n if cells is None else max(FEWEST_ROWS, cells // (record.n_heads * record.n_key))
-    return torch.tensor(spread(n, most), device=record.device)
+    most = n if cells is None else max(MIN_ROWS, cells // (record.n_heads * record.n_key))
+    return torch.tensor(evenly_spaced(n, most), device=record.device)
 
 
 def _named(joint: JointPattern, parts: _RoleCells, sink_key: int | None) -> list[Role]:
@@ -266,8 +266,8 @@ def _named(joint: JointPattern, parts: _RoleCells, sink_key: int | None) -> list
     best, which = (numbers.tolist() for numbers in shares.max(-1))
     found = []
     for share, part, sink_share in zip(best, which, sink_shares, strict=True):
-        name = parts.names[part] if share >= NAMED_FROM else "mixed"
-        name = "rests" if sink_share is not None and sink_share >= RESTS_FROM else name
+        name = parts.names[part] if share >= ROLE_THRESHOLD else "mixed"
+        name = "rests" if sink_share is not None and sink_share >= SINK_THRESHOLD else name
         found.append(Role(name, share, n_rows, sink_share))
     return found
 
@@ -323,7 +323,7 @@ def _cross_roles(pattern: Tensor) -> list[Role]:
     bits = (measures.entropy(pattern) * sees).sum(-1) / n
     largest = pattern.amax(-1).sum(-1) / n
     return [
-        Role("one word" if b < ONE_WORD_BITS else "mixed", share, pattern.shape[1])
+        Role("one word" if b < SHARP_ENTROPY_BITS else "mixed", share, pattern.shape[1])
         for b, share in zip(bits.tolist(), largest.tolist(), strict=True)
     ]
 
@@ -337,7 +337,7 @@ def _searched(records: Sequence[AttentionRecord], queries: Tokens, keys: Tokens)
     if records[0].site != "cross_attn" and not any(_sees_later_keys(record, n_rows) for record in records):
         n_keys = n_rows
     if n_keys == len(keys):
-        n_rows = min(n_rows, max(FEWEST_OPENING_ROWS, OPENING_CELLS // (records[0].n_heads * n_keys)))
+        n_rows = min(n_rows, max(MIN_OPENING_ROWS, OPENING_CELLS // (records[0].n_heads * n_keys)))
     return n_rows, n_keys
 
 
@@ -350,7 +350,7 @@ def _sees_later_keys(record: AttentionRecord, n_rows: int) -> bool:
 
 def _opening_edge(
     records: Sequence[AttentionRecord], queries: Tokens, keys: Tokens, patterns: Sequence[Tensor] | None
-) -> OpeningLink:
+) -> OpeningEdge:
     """The opening edge of the records of one site, which share queries and keys."""
     cross, device = records[0].site == "cross_attn", records[0].device
     n_rows, n_keys = _searched(records, queries, keys)
@@ -365,7 +365,7 @@ def _opening_edge(
     at, query, key, weight, habit = next((found for found in searches if found), (0, 0, 0, 0.0, 0.0))
     record, head = [(record, head) for record in records for head in range(record.n_heads)][at]
     assert record.layer is not None  # always set in a run
-    return OpeningLink(record.stack, record.site, record.layer, head, query, key, weight, habit, n_rows)
+    return OpeningEdge(record.stack, record.site, record.layer, head, query, key, weight, habit, n_rows)
 
 
 def _searched_maps(
@@ -412,7 +412,7 @@ def _candidate_cells(queries: Tokens, keys: Tokens, real: Tensor, cross: bool, s
         return cells
     same = label_numbers(keys, device)
     cells = cells & ((rows[:n_rows, None] - columns[:n_keys]).abs() > 1) & (same[:n_rows, None] != same[:n_keys])
-    return cells & (away >= APART[0]) & (away <= APART[1]) if long else cells
+    return cells & (away >= PAIR_DISTANCES[0]) & (away <= PAIR_DISTANCES[1]) if long else cells
 
 
 def _most_unusual(
@@ -429,7 +429,7 @@ def _most_unusual(
         possible = pattern * cells
         if skip_positional:
             nearby = [torch.diagonal(pattern, offset, -2, -1).mean(-1) for offset in (-1, 0, 1)]
-            possible = possible * (torch.stack(nearby).amax(0) < POSITIONAL)[:, None, None]
+            possible = possible * (torch.stack(nearby).amax(0) < POSITIONAL_THRESHOLD)[:, None, None]
         # A baseline is never negative, so only weights above the best difference so far can win.
         head, query, key = (possible > least).nonzero().unbind(-1)
         if not len(head):

@@ -22,7 +22,7 @@ SUBLAYER_OF_SITE = {"attn": "attention", "cross_attn": "cross-attention"}
 
 
 @dataclass(frozen=True, eq=False)
-class Strip:
+class ResidualProfile:
     """One stack at one position. The keys are the sublayers that its layers have: attention, cross-attention, MLP."""
 
     stack: str
@@ -35,7 +35,7 @@ class Strip:
     wires: np.ndarray | None  # float32 [layer, key]: weights of cross-attention, averaged over heads
 
 
-def strip(run: TraceRecord, stack: str, position: int | None = None) -> Strip:
+def residual_profile(run: TraceRecord, stack: str, position: int | None = None) -> ResidualProfile:
     """The stack at a position (None: the last real token), from the norms that every run keeps and one more pass for `adds`.
 
     adds is the direct logit attribution (Trace.contributions) of the most likely next token. The bias of an attention's W_O counts
@@ -65,7 +65,7 @@ def strip(run: TraceRecord, stack: str, position: int | None = None) -> Strip:
         next_id = predicted.ids[0][0]
         next_word = (labels_of(run.loaded, [next_id])[0], predicted.probs[0][0])
         adds = _logit_additions(run, position, next_id, tuple(lengths), n_layers)
-    return Strip(stack, position, stream, lengths, adds, next_word, next_id, wires)
+    return ResidualProfile(stack, position, stream, lengths, adds, next_word, next_id, wires)
 
 
 def _logit_additions(
@@ -94,7 +94,7 @@ MLP_FROM = 2.0  # logits that an MLP adds to the next token
 
 
 @dataclass(frozen=True)
-class Worth:
+class KeyStep:
     """One step of one layer at one position, and the reason to show it."""
 
     kind: WorthKind
@@ -112,7 +112,7 @@ class Worth:
     median: float | None = None
 
 
-def worth(run: TraceRecord, found: Sequence[Finding] | None = None) -> tuple[Worth, ...]:
+def key_steps(run: TraceRecord, found: Sequence[Finding] | None = None) -> tuple[KeyStep, ...]:
     """Suggested steps of a run, in the order of ORDER, at most one of each kind. found: core.read.findings of the run.
 
     Each finding has its own step. "one back" becomes "the turn decides" if the weight without RoPE is smaller by 0.4 or more.
@@ -125,26 +125,30 @@ def worth(run: TraceRecord, found: Sequence[Finding] | None = None) -> tuple[Wor
     return tuple(sorted((step for step in steps if step is not None), key=lambda step: ORDER.index(step.kind)))
 
 
-def _step_of(run: TraceRecord, finding: Finding) -> Worth | None:
+def _step_of(run: TraceRecord, finding: Finding) -> KeyStep | None:
     site, head, key, weight = finding.site, finding.head, finding.key, finding.weight
     place = (finding.stack, site, finding.layer, head, finding.query, key, weight)
     if finding.kind not in ("one back", "rests"):
-        return Worth(finding.kind, *place, addition=finding.addition, word=finding.word)
+        return KeyStep(finding.kind, *place, addition=finding.addition, word=finding.word)
     of = walk(run, finding.stack, finding.layer, finding.query)
     if finding.kind == "one back":
         if site != "attn" or "attn.turned" not in of.values:
-            return Worth("one back", *place)
-        unturned = without_turn(of)[head, key].item()
+            return KeyStep("one back", *place)
+        unturned = without_rotary(of)[head, key].item()
         is_due_to_rotation = weight - unturned >= TURN_FROM
-        return Worth("the turn decides", *place, unturned=unturned) if is_due_to_rotation else Worth("one back", *place)
+        return (
+            KeyStep("the turn decides", *place, unturned=unturned)
+            if is_due_to_rotation
+            else KeyStep("one back", *place)
+        )
     record = of.record(site)
     norms = of.values[f"{site}.v"][head // (record.n_heads // record.n_kv_heads)].norm(dim=-1)
     real = ~torch.tensor(run.tokens_of(record)[1].padding, device=norms.device)
     value, median = float(norms[key]), float(norms[real].median())
-    return Worth("rests", *place, value=value, median=median) if value < REST_BELOW * median else None
+    return KeyStep("rests", *place, value=value, median=median) if value < REST_BELOW * median else None
 
 
-def without_turn(of: Walk) -> torch.Tensor:
+def without_rotary(of: Walk) -> torch.Tensor:
     """The weights [head, key] of a layer's scores without RoPE on queries and keys, float32.
 
     Raises KeyError for a walk without rotary positions.
@@ -158,11 +162,11 @@ def without_turn(of: Walk) -> torch.Tensor:
     return (of.values["attn.scores"] + change).masked_fill(masked, -torch.inf).softmax(-1)
 
 
-def _decisive_mlp(run: TraceRecord) -> Worth | None:
+def _decisive_mlp(run: TraceRecord) -> KeyStep | None:
     """The MLP that adds most to the most likely next token, if it adds enough."""
     if run.config.head == "none":
         return None
-    profile = strip(run, run.config.stacks[-1][0])
+    profile = residual_profile(run, run.config.stacks[-1][0])
     if profile.adds is None or profile.next_word is None or "MLP" not in profile.adds:
         return None
     adds = profile.adds["MLP"]
@@ -170,4 +174,4 @@ def _decisive_mlp(run: TraceRecord) -> Worth | None:
     if adds[layer] < MLP_FROM or unwalked(run.config, layer) is not None:
         return None
     place = (profile.stack, "attn", layer, None, profile.position, None)
-    return Worth("the MLP decides", *place, addition=float(adds[layer]), word=profile.next_word[0])
+    return KeyStep("the MLP decides", *place, addition=float(adds[layer]), word=profile.next_word[0])

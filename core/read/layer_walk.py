@@ -22,7 +22,7 @@ from ..model.hooks import hook_points
 from ..model.text import Tokens
 from ..model.transformer import MLP, Block, Expert, MixtureOfExperts
 from ..run.attention import AttentionRecord
-from ..run.predictions import allowed_scores, checked_positions, following, head_of, strings_of
+from ..run.predictions import allowed_scores, checked_positions, head_of, next_token_constraints, strings_of
 from ..run.trace_record import TraceRecord
 from .next_token_loss import tokens_read
 
@@ -115,7 +115,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Guess:
+class LensGuess:
     """Prediction of the residual stream after one addition. Only the last one is the model's output."""
 
     point: str
@@ -153,7 +153,7 @@ def walk(run: TraceRecord, stack: str, layer: int, query: int) -> Walk:
     config = run.config
     width = 8 * config.d_model + 3 * config.d_ff + 6 * config.n_heads * config.d_head
     n = max(len(tokens), len(run.source))
-    device.admit_large(
+    device.check_fits_or_retry(
         run.texts * n * width * 4, run.loaded.device, f"A walk through {n:,} tokens", "Use a shorter text."
     )
 
@@ -481,7 +481,7 @@ def _float_linear(linear: nn.Linear, x: Tensor) -> Tensor:
     return nn.functional.linear(x, linear.weight.float(), bias)
 
 
-def guesses(run: TraceRecord, query: int | None = None) -> tuple[Guess, ...]:
+def guesses(run: TraceRecord, query: int | None = None) -> tuple[LensGuess, ...]:
     """Logit lens: prediction of the final norm and the head from the stream after the embedding and every addition.
 
     query None is the last real token. Each guess has the most likely token, and the probability of the token that the model finally
@@ -507,7 +507,7 @@ def guesses(run: TraceRecord, query: int | None = None) -> tuple[Guess, ...]:
     with torch.inference_mode():
         streams = torch.stack([seen[point] for point, _, _ in places])  # [addition, d_model]
         scores = head(stack.norm(streams)[None])[0].float()
-        may_follow = following(run.loaded, tokens, [position]) * len(scores)
+        may_follow = next_token_constraints(run.loaded, tokens, [position]) * len(scores)
         probabilities = allowed_scores(scores, may_follow).softmax(-1)  # [addition, vocab]
     run.forward.weights.check()  # a training may run at the same time
     best, ids = probabilities.max(-1)
@@ -515,7 +515,7 @@ def guesses(run: TraceRecord, query: int | None = None) -> tuple[Guess, ...]:
     ranks = 1 + (probabilities > final[:, None]).sum(-1)
     strings = strings_of(run.loaded, ids.tolist())
     return tuple(
-        Guess(point, layer, sublayer, *rest)
+        LensGuess(point, layer, sublayer, *rest)
         for (point, layer, sublayer), *rest in zip(
             places, ids.tolist(), strings, best.tolist(), final.tolist(), ranks.tolist(), strict=True
         )
@@ -523,7 +523,7 @@ def guesses(run: TraceRecord, query: int | None = None) -> tuple[Guess, ...]:
 
 
 SUBLAYERS = {"attn_out": "attention", "cross_out": "cross-attention", "mlp_out": "MLP"}  # hook -> name
-EVERYONES = -1  # number of the shared expert, which all tokens take
+SHARED_EXPERT = -1  # number of the shared expert, which all tokens take
 
 
 @dataclass(frozen=True)
@@ -564,7 +564,7 @@ class SiteWalk:
 
 
 @dataclass(frozen=True, eq=False)
-class WalkFacts:
+class LayerWalk:
     """A Walk as arrays, with all inputs that the app needs to recompute a changed number."""
 
     stack: str
@@ -582,7 +582,7 @@ class WalkFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class Added:
+class SublayerNorms:
     """Norms of the vectors that one sublayer adds to each token's stream."""
 
     layer: int
@@ -590,11 +590,11 @@ class Added:
     lengths: np.ndarray  # float32 [pos]
 
 
-def walk_facts(walk: Walk) -> WalkFacts:
+def walk_facts(walk: Walk) -> LayerWalk:
     """Raises Outdated after a training."""
     parts, embed, is_normed = start(walk.run, walk.stack, walk.query)
-    neurons, lengths = loudest(walk)
-    return WalkFacts(
+    neurons, lengths = strongest_neurons(walk)
+    return LayerWalk(
         stack=walk.stack,
         layer=walk.layer,
         query=walk.query,
@@ -606,7 +606,7 @@ def walk_facts(walk: Walk) -> WalkFacts:
         embed_normed=is_normed,
         neurons=tuple(neurons.tolist()),
         neuron_lengths=tuple(lengths.tolist()),
-        chosen=tuple(EVERYONES if number is None else number for number in walk.chosen),
+        chosen=tuple(SHARED_EXPERT if number is None else number for number in walk.chosen),
     )
 
 
@@ -671,7 +671,7 @@ def start(run: TraceRecord, stack: str, query: int) -> tuple[dict[str, Tensor], 
     return parts, seen[points[2]], not isinstance(embedding.norm, nn.Identity)
 
 
-def additions(run: TraceRecord, stack: str) -> tuple[Added, ...]:
+def additions(run: TraceRecord, stack: str) -> tuple[SublayerNorms, ...]:
     """Norms of all additions to the residual stream of a stack, in the order of the pass, from the run's own record.
 
     Raises KeyError for a stack that the model does not have.
@@ -681,7 +681,7 @@ def additions(run: TraceRecord, stack: str) -> tuple[Added, ...]:
         raise KeyError(f"no stack {stack!r}")
     known = run.residual_norms
     return tuple(
-        Added(layer, name, array(known[point]))
+        SublayerNorms(layer, name, array(known[point]))
         for layer in range(n_layers)
         for hook, name in SUBLAYERS.items()
         if (point := f"{stack}.blocks.{layer}.hook_{hook}") in known
@@ -698,7 +698,7 @@ def by_head(walk: Walk, site: str) -> Tensor:
         return torch.einsum("hj,dhj->hd", z, weight)
 
 
-def loudest(walk: Walk, k: int = 10) -> tuple[Tensor, Tensor]:
+def strongest_neurons(walk: Walk, k: int = 10) -> tuple[Tensor, Tensor]:
     """The k neurons that write the longest vectors, |activation| · ‖W_down[:, neuron]‖, and ‖W_down[:, neuron]‖ of each.
 
     Both are empty for a mixture of experts.
@@ -771,7 +771,7 @@ def routing(run: TraceRecord, stack: str | None = None) -> Routing:
     layers, config, tokens = expert_layers[stack], run.config, tokens_read(run, stack)
     n, k = len(tokens), config.n_experts_per_token
     needed = len(layers) * n * k * CHOICE_BYTES + n * config.n_experts * SCORE_BYTES
-    device.admit_large(needed, run.loaded.device, f"The experts of {n:,} tokens in {len(layers)} layers")
+    device.check_fits_or_retry(needed, run.loaded.device, f"The experts of {n:,} tokens in {len(layers)} layers")
     mixtures: dict[str, MixtureOfExperts] = {}
     for layer in layers:
         mixture = run.loaded.model.get_submodule(f"{stack}.blocks.{layer}.mlp")

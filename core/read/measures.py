@@ -14,7 +14,7 @@ from ..errors import TooLarge
 from ..run.attention import AttentionRecord, Index, joint_patterns
 
 
-def stacked(layers: Sequence[Tensor], nothing: float) -> Tensor:
+def stack_ragged(layers: Sequence[Tensor], nothing: float) -> Tensor:
     """[head, …] of each layer as [layer, head, …], padded with `nothing` for heads that a layer does not have."""
     most = max(len(layer) for layer in layers)
     return torch.stack(
@@ -22,14 +22,14 @@ def stacked(layers: Sequence[Tensor], nothing: float) -> Tensor:
     )
 
 
-def middles(start: int, stop: int, n: int) -> list[int]:
+def interval_midpoints(start: int, stop: int, n: int) -> list[int]:
     """Midpoints of n equal parts of start..stop, rounded down."""
     return [start + int((i + 0.5) * (stop - start) / n) for i in range(n)]
 
 
-def spread(n: int, most: int, always: Sequence[int] = ()) -> list[int]:
+def evenly_spaced(n: int, most: int, always: Sequence[int] = ()) -> list[int]:
     """All n rows, or at most `most` evenly spaced ones and those in `always`, in order."""
-    return list(range(n)) if n <= most else sorted({*middles(0, n, most), *always})
+    return list(range(n)) if n <= most else sorted({*interval_midpoints(0, n, most), *always})
 
 
 def entropy(pattern: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ def distance(pattern: Tensor, queries: Tensor | None = None) -> Tensor:
     return (pattern * back).sum(-1)
 
 
-def received(pattern: Tensor) -> Tensor:
+def mean_received(pattern: Tensor) -> Tensor:
     """Mean weight on each key over the queries, [..., key]."""
     return _mean_over_rows(pattern, pattern)
 
@@ -60,7 +60,7 @@ def sink_share(pattern: Tensor, key: int | Sequence[int] = 0, rows: Tensor | Non
     core.read.measures leaves such rows out. Xiao et al. 2023, arXiv:2309.17453.
     """
     keys = [key] if isinstance(key, int) else list(key)
-    return received(pattern if rows is None else pattern[..., rows, :])[..., keys].sum(-1)
+    return mean_received(pattern if rows is None else pattern[..., rows, :])[..., keys].sum(-1)
 
 
 def punctuation(pattern: Tensor, keys: Sequence[int]) -> Tensor:
@@ -151,7 +151,7 @@ def rollout_of_patterns(patterns: Sequence[Tensor], residual: float = 0.5) -> Te
     return joint
 
 
-def moved(before: Tensor, after: Tensor) -> Tensor:
+def total_variation(before: Tensor, after: Tensor) -> Tensor:
     """Total variation distance of two maps, [...]: half of Σ over keys of |before − after|, averaged over queries.
 
     0 if nothing has changed, 1 if every query attends to entirely different keys. Rows that see nothing in both maps are left
@@ -285,7 +285,7 @@ def sink(records: Sequence[AttentionRecord], patterns: Sequence[Tensor] | None =
         each = [weights for group in joint for weights in group.split(group.weights)]
         key = int(_received([each[i] for i in searched]).argmax())
         shares = [share for group in joint for share in group.split(group.weights[:, :, key].mean(-1))]
-    return Sink(key, stacked(shares, math.nan).float().cpu().numpy(), len(rows))
+    return Sink(key, stack_ragged(shares, math.nan).float().cpu().numpy(), len(rows))
 
 
 def _received(patterns: Sequence[Tensor]) -> Tensor:

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from ..device import array
 from ..errors import TextError
 from ..model.attention import RMSNorm
-from ..model.outputs import allowed_only
+from ..model.outputs import mask_disallowed
 from ..model.rules import row_blocks
 from ..model.text import Tokens
-from ..run.predictions import allowed_scores, checked_positions, following, head_of, labels_of, strings_of
+from ..run.predictions import allowed_scores, checked_positions, head_of, labels_of, next_token_constraints, strings_of
 from ..run.trace_record import TraceRecord
 
 LOGIT_BYTES = 1 << 24  # of logits at one time
@@ -58,13 +58,13 @@ def given(trace: TraceRecord, positions: Sequence[int] | None = None) -> Given:
     losses, ranks = torch.empty(len(chosen), device=device), torch.empty(len(chosen), dtype=torch.long, device=device)
     if chosen:
         trace.forward.weights.check()
-        x, may_follow = trace.final_residual(at), following(trace.loaded, tokens, chosen)
+        x, may_follow = trace.final_residual(at), next_token_constraints(trace.loaded, tokens, chosen)
         with torch.inference_mode():
             for rows in row_blocks(len(chosen), trace.config.vocab_size * 4, LOGIT_BYTES):
                 logits = head(x[None, rows])[0].float()  # [pos, vocab]
                 own = logits.gather(-1, ids[rows, None])  # [pos, 1]
                 # A text may contain a token that generation_config.json forbids: its own logit stays.
-                logits = allowed_only(logits, may_follow[rows]).scatter(-1, ids[rows, None], own)
+                logits = mask_disallowed(logits, may_follow[rows]).scatter(-1, ids[rows, None], own)
                 losses[rows] = logits.logsumexp(-1) - own[:, 0]
                 ranks[rows] = 1 + (logits > own).sum(-1)
         trace.forward.weights.check()  # a training may run at the same time
@@ -80,7 +80,9 @@ def next_scores(run: TraceRecord, position: int | None = None) -> Tensor:
     at = checked_positions(tokens, None if position is None else [position])
     run.forward.weights.check()
     with torch.inference_mode():
-        scores = allowed_scores(head(run.final_residual(at)[None])[0].float(), following(run.loaded, tokens, at))[0]
+        scores = allowed_scores(
+            head(run.final_residual(at)[None])[0].float(), next_token_constraints(run.loaded, tokens, at)
+        )[0]
     run.forward.weights.check()  # a training may run at the same time
     return scores
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_max_pool2d
 
-from ..errors import lacking
+from ..errors import missing_extra
 from ..model.rules import row_blocks
 from ..run.attention import AttentionRecord
 from .findings import opening_head
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..run.trace_record import TraceRecord
 
 COLUMN, PAGE, TALLEST = 3.35, 6.9, 8.5  # inches: one of two columns, and the width and height of a page
-FONT, LEAST_FONT = 7.0, 5.0  # points: usual in print, and the smallest readable
+FONT, MIN_FONT = 7.0, 5.0  # points: usual in print, and the smallest readable
 LETTERS = 12  # of a token's label
 # The app's colours on white paper. Each step is darker than the one before, so black-and-white copies keep the order.
 SHADES = ("white", "#cfe0f2", "#7fb0dc", "#2f74b5", "#0b2f5c")
@@ -156,7 +156,7 @@ def row_figure(
     return figure
 
 
-def chosen(run: TraceRecord, layer: int | None, head: int | None, site: str) -> tuple[AttentionRecord, int]:
+def resolve_head(run: TraceRecord, layer: int | None, head: int | None, site: str) -> tuple[AttentionRecord, int]:
     """The attention and the head; None for both selects those that the app opens on. Raises KeyError."""
     if layer is None and head is None:
         at, opened = opening_head(run)
@@ -166,9 +166,9 @@ def chosen(run: TraceRecord, layer: int | None, head: int | None, site: str) -> 
     return run.attention.at(min(layers, default=0) if layer is None else layer, site), head or 0
 
 
-def alike(run: TraceRecord, site: str) -> list[AttentionRecord]:
+def records_of_site(run: TraceRecord, site: str) -> list[AttentionRecord]:
     """The attentions of one kind in the last stack that has it. Raises KeyError."""
-    stack = chosen(run, None, 0, site)[0].stack
+    stack = resolve_head(run, None, 0, site)[0].stack
     return [record for record in run.attention if (record.stack, record.site) == (stack, site)]
 
 
@@ -234,7 +234,7 @@ def _unit(unit: str, keys: Sequence[str], sink_at: int | None) -> str:
 
 def _label_axis(axis: Any, names: Sequence[str], room: float, what: str, turned: int) -> None:
     """Token labels if they fit next to the cells, else positions."""
-    if room >= LEAST_FONT:
+    if room >= MIN_FONT:
         axis.set_ticks([i + 0.5 for i in range(len(names))], labels=names, parse_math=False)
         axis.set_tick_params(rotation=turned, labelsize=min(FONT, room), length=0)
         axis.set_label_text(what)
@@ -244,7 +244,7 @@ def _label_axis(axis: Any, names: Sequence[str], room: float, what: str, turned:
 
 
 @dataclass(frozen=True)
-class Writable:
+class FontCoverage:
     """The font families that a text needs, and the characters that no installed font has."""
 
     families: tuple[str, ...]
@@ -256,7 +256,7 @@ class Writable:
         return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
-def writable(text: str) -> Writable:
+def font_coverage(text: str) -> FontCoverage:
     """matplotlib's own font, and installed fonts with the characters that it lacks."""
     manager = import_module("matplotlib.font_manager")
     families = ["DejaVu Sans"]
@@ -268,7 +268,7 @@ def writable(text: str) -> Writable:
         if had := {letter for letter in missing if ord(letter) in _characters_of(font.fname)}:
             families.append(font.name)
             missing -= had
-    return Writable(tuple(families), frozenset(missing))
+    return FontCoverage(tuple(families), frozenset(missing))
 
 
 @cache
@@ -285,7 +285,7 @@ def paper_figure() -> type[Figure]:
     try:
         matplotlib, plain = import_module("matplotlib"), import_module("matplotlib.figure")
     except ImportError as error:
-        raise ImportError(lacking("plot()", "matplotlib", "plot")) from error
+        raise ImportError(missing_extra("plot()", "matplotlib", "plot")) from error
 
     class PaperFigure(plain.Figure):
         caption = alt = ""
@@ -311,7 +311,7 @@ def _drawing(run: TraceRecord, record: AttentionRecord) -> Iterator[tuple[list[s
     """Apply the style of a paper figure; yields the labels of queries and keys that the fonts can display."""
     paper_figure()
     labels = [tokens.labels for tokens in run.tokens_of(record)]
-    known = writable("".join(label for some in labels for label in some))
+    known = font_coverage("".join(label for some in labels for label in some))
     with import_module("matplotlib").rc_context({**STYLE, "font.family": list(known.families)}):
         queries, keys = ([known.label(label) for label in some] for some in labels)
         yield queries, keys

@@ -15,7 +15,7 @@ import tokenizers
 import torch
 from torch import Tensor
 
-from ..device import MiB, admit, free_bytes
+from ..device import MiB, check_fits, free_bytes
 from ..errors import TooLarge
 from ..model.text import Tokens
 from ..run.attention import AttentionRecord
@@ -148,7 +148,7 @@ def write_npz(run: TraceRecord, path: Path) -> None:
             f"Every head's weights would be {needed / MiB:,.0f} MiB, and a file may hold {NPZ_BYTES / MiB:,.0f} MiB. "
             "Use a shorter text, or headlight.trace and pattern(heads, queries, keys) for the part you need."
         )
-    admit(needed, free_bytes(torch.device("cpu")), "An archive of every head's weights")
+    check_fits(needed, free_bytes(torch.device("cpu")), "An archive of every head's weights")
     arrays: dict[str, Any] = {record.name: record.pattern().cpu().numpy() for record in run.attention}
     for what, tokens in (("source", run.source), ("target", run.target)):
         if tokens is not None:

@@ -16,15 +16,15 @@ from ..checkpoints import Loaded
 from ..errors import TextError
 from ..model.text import SPACE_SIGNS, Tokens, tokenize
 from ..run.forward_pass import Pass
-from ..run.predictions import allowed_scores, checked_positions, following, head_of, labels_of
+from ..run.predictions import allowed_scores, checked_positions, head_of, labels_of, next_token_constraints
 from ..run.prompt import Prompt
 from ..run.trace_record import TraceRecord
 from .head_roles import COMMONEST, are_common, common_words, is_ideograph
 
 LIKELIEST = 8  # expected words that are tried at each position
-LOOKED_THROUGH = 512  # most likely tokens that are searched for them: most tokens are parts of words, or differ in case
-MOST_WORDS = 16  # positions that are tried, the last ones of a longer text
-LEAST_LIKELY = 6.0  # nats by which the text may become less likely
+MAX_CANDIDATES = 512  # most likely tokens that are searched for them: most tokens are parts of words, or differ in case
+MAX_WORDS = 16  # positions that are tried, the last ones of a longer text
+MIN_LIKELY = 6.0  # nats by which the text may become less likely
 ROWS = 4  # texts in one batch; a small batch lets a caller stop soon
 BATCH_BYTES = 256 << 20
 LOGIT_ROWS = 128  # positions whose logits are held at one time
@@ -80,7 +80,7 @@ def swaps(run: TraceRecord, n: int = 3) -> Iterator[Swaps]:
     text_bytes = forward.transient() + run.config.d_model * len(tokens) * 4
     rows = max(1, min(ROWS, min(BATCH_BYTES, device.free_bytes(forward.loaded.device) // 2) // text_bytes))
     needed = rows * text_bytes + logit_bytes
-    device.admit_large(needed, forward.loaded.device, f"Trying words in a text of {len(tokens):,} tokens")
+    device.check_fits_or_retry(needed, forward.loaded.device, f"Trying words in a text of {len(tokens):,} tokens")
     return _swaps_so_far(run, forward, tokens, rows, n)
 
 
@@ -162,7 +162,7 @@ def _swaps_so_far(run: TraceRecord, forward: Pass, tokens: Tokens, rows: int, n:
                 if first not in known:
                     known[first] = _log_likelihood(run.loaded, tokens, final[0], first, last)
                 fall = known[first] - _log_likelihood(run.loaded, candidate.tokens, x, first, last)
-                if fall <= LEAST_LIKELY:
+                if fall <= MIN_LIKELY:
                     best.append(_swap_of(run.loaded, tokens, candidate, plain, after, fall))
         forward.weights.check()  # a training may run at the same time
         best = sorted(best, key=lambda swap: -swap.divergence)[:n]
@@ -194,7 +194,7 @@ def _js_divergence(a: Tensor, b: Tensor) -> float:
 
 def _candidates(run: TraceRecord, tokens: Tokens, final: Tensor) -> list[_Candidate]:
     """The other words of the text at every position, then the expected ones by rank. final is [pos, d_model]."""
-    positions = content_words(run.loaded, tokens)[-MOST_WORDS:]
+    positions = content_words(run.loaded, tokens)[-MAX_WORDS:]
     tried: dict[tuple[int, int], tuple[int, _Candidate]] = {}
     for i in positions:
         own = [(0, tokens.ids[j]) for j in positions if tokens.ids[j] != tokens.ids[i]]
@@ -234,7 +234,7 @@ def _expected_words(loaded: Loaded, tokens: Tokens, position: int, x: Tensor) ->
     with torch.inference_mode():
         scores = head_of(loaded)(x[None, None])[0, 0].float()
     found: list[int] = []
-    for token in scores.topk(min(LOOKED_THROUGH, len(scores))).indices.tolist():
+    for token in scores.topk(min(MAX_CANDIDATES, len(scores))).indices.tolist():
         if token != tokens.ids[position] and _fits(loaded, tokens, position, token):
             found.append(token)
             if len(found) == LIKELIEST:
@@ -282,7 +282,9 @@ def _candidate(loaded: Loaded, tokens: Tokens, position: int, token: int) -> _Ca
 def _next_log_p(loaded: Loaded, tokens: Tokens, x: Tensor) -> Tensor:
     """log p [vocab] of the next token, by x [d_model]; −∞ for tokens that may not follow."""
     scores = head_of(loaded)(x[None, None])[0].float()
-    return allowed_scores(scores, following(loaded, tokens, checked_positions(tokens, None)))[0].log_softmax(-1)
+    return allowed_scores(scores, next_token_constraints(loaded, tokens, checked_positions(tokens, None)))[
+        0
+    ].log_softmax(-1)
 
 
 def _log_likelihood(loaded: Loaded, tokens: Tokens, x: Tensor, first: int, last: int) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import Refused
-from ..model.text import Tokens, may_be_padding, spelled_tokens
+from ..errors import HeadlightError
+from ..model.text import Tokens, looks_like_padding, tokens_from_strings
 from .foreign import Site, Stack, attention_name
 
 Place = tuple[Stack, int, Site]  # stack, layer, site
@@ -37,11 +37,13 @@ def tensor_of(x: Any, what: str) -> Tensor:
     else:
         tensor = _from_lists(x, what)
     if tensor.is_sparse or tensor.layout != torch.strided or tensor.is_nested:
-        raise Refused(f"{_title(what)} are in a tensor of layout {tensor.layout}. Give a dense one: {what}.to_dense().")
+        raise HeadlightError(
+            f"{_title(what)} are in a tensor of layout {tensor.layout}. Give a dense one: {what}.to_dense()."
+        )
     if tensor.device.type == "meta":
-        raise Refused(f"{_title(what)} are on the device meta, which holds shapes and no numbers.")
+        raise HeadlightError(f"{_title(what)} are on the device meta, which holds shapes and no numbers.")
     if tensor.is_complex():
-        raise Refused(f"{_title(what)} are complex numbers ({tensor.dtype}), and weights are real ones.")
+        raise HeadlightError(f"{_title(what)} are complex numbers ({tensor.dtype}), and weights are real ones.")
     if tensor.dtype == torch.float64 or not tensor.is_floating_point() or tensor.element_size() < 2:
         tensor = tensor.float()
     return tensor
@@ -68,25 +70,25 @@ def layers_of(given: Any, what: str) -> list[Tensor]:
 def _check_layers(given: list[Any] | tuple[Any, ...], what: str) -> None:
     """Raises Refused, with the remedy, for the other lists and tuples that a model returns."""
     if not given:
-        raise Refused(
+        raise HeadlightError(
             f"{_title(what)} are an empty {type(given).__name__}. outputs[-1] of a model without cross-attention may be that of "
             f"its cross-attentions: give outputs.attentions. {ASK}"
         )
     empty = [layer is None for layer in given]
     if any(empty):
-        raise Refused(
+        raise HeadlightError(
             f"{_title(what)} of layer {empty.index(True)} are None: the model's fused attention gives no weights. {ASK}"
         )
     if all(isinstance(step, tuple) for step in given) and any(
         step and _is_array(step[0]) and _rank(step[0]) == 4 for step in given
     ):
-        raise Refused(
+        raise HeadlightError(
             f"{_title(what)} are a tuple of {len(given)} tuples, as generate() returns them: one for each token that was "
             "written. Give one step of it, or the weights of a pass over the whole text: "
             "model(outputs.sequences, output_attentions=True)."
         )
     if isinstance(given[-1], tuple) and any(_is_array(layer) and _rank(layer) for layer in given):
-        raise Refused(
+        raise HeadlightError(
             f"{_title(what)} are a tuple of arrays and tuples, like all that a model returns with return_dict=False. Give the "
             "tuple of its attentions alone."
         )
@@ -95,9 +97,9 @@ def _check_layers(given: list[Any] | tuple[Any, ...], what: str) -> None:
 def _with_batch(layer: Tensor, what: str) -> Tensor:
     if not 2 <= layer.ndim <= 4:
         shape = list(layer.shape)
-        raise Refused(f"{_title(what)} has the shape {shape}, and the weights of a layer are {AXES}.")
+        raise HeadlightError(f"{_title(what)} has the shape {shape}, and the weights of a layer are {AXES}.")
     if 0 in layer.shape:
-        raise Refused(f"{_title(what)} has the shape {list(layer.shape)}, which holds no weight.")
+        raise HeadlightError(f"{_title(what)} has the shape {list(layer.shape)}, which holds no weight.")
     return layer[(None,) * (4 - layer.ndim)]
 
 
@@ -125,7 +127,7 @@ def _from_numpy(x: np.ndarray, what: str) -> Tensor:
         try:
             x = x.astype(np.float32)
         except (TypeError, ValueError):
-            raise Refused(f"{_title(what)} are of the type {x.dtype}, and weights are numbers.") from None
+            raise HeadlightError(f"{_title(what)} are of the type {x.dtype}, and weights are numbers.") from None
     if x.dtype.kind == "f" and x.dtype.itemsize > 8:
         x = x.astype(np.float32)
     x = x.astype(x.dtype.newbyteorder("=")) if not x.dtype.isnative else x
@@ -151,7 +153,7 @@ def _from_lists(x: Any, what: str) -> Tensor:
     except (TypeError, ValueError, RuntimeError):
         lists = "are lists of different lengths, or of things that are no numbers"
         why = lists if is_list else f"are of the type {type(x).__name__}"
-        raise Refused(f"{_title(what)} {why}. Give arrays {AXES}, one a layer.") from None
+        raise HeadlightError(f"{_title(what)} {why}. Give arrays {AXES}, one a layer.") from None
 
 
 def check_shapes(weights: Mapping[Place, Tensor]) -> None:
@@ -161,12 +163,12 @@ def check_shapes(weights: Mapping[Place, Tensor]) -> None:
     for place, x in weights.items():
         name, (stack, _, site) = attention_name(*place), place
         if len(x) != len(first):
-            raise Refused(
+            raise HeadlightError(
                 f"{name} has the shape {list(x.shape)} and {first_name} {list(first.shape)}: their batches differ."
             )
         n_query, n_key = x.shape[-2:]
         if site == "attn" and n_query != n_key:
-            raise Refused(
+            raise HeadlightError(
                 f"{name} has the shape {list(x.shape)}, {n_query} queries and {n_key} keys, as in a step with a cache. Give the "
                 "weights of a pass over the whole text, or as cross_attentions where queries and keys are of two texts."
             )
@@ -174,7 +176,7 @@ def check_shapes(weights: Mapping[Place, Tensor]) -> None:
         for text, n in {"target": n_query, "source": n_key}.items() if site == "cross_attn" else [(own, n_key)]:
             other = lengths.setdefault(text, (name, x, n))
             if other[2] != n:
-                raise Refused(
+                raise HeadlightError(
                     f"{name} has the shape {list(x.shape)} and {other[0]} {list(other[1].shape)}: {n} and {other[2]} tokens of one "
                     "text. Give layers that saw the same text whole."
                 )
@@ -222,13 +224,13 @@ def _tokens_of(
     if not axes:
         if given is not None:
             part = "an encoder" if what == "tokens" else "a decoder"
-            raise Refused(f"{what} name the tokens of {part}, and no weights on these were given.")
+            raise HeadlightError(f"{what} name the tokens of {part}, and no weights on these were given.")
         return None
     if given is None:
-        return (spelled_tokens([str(i) for i in range(axes[0].n)]),) * len(axes[0].weights)
+        return (tokens_from_strings([str(i) for i in range(axes[0].n)]),) * len(axes[0].weights)
     keys = [axis.weights for axis in axes if axis.is_keys]
     return tuple(
-        spelled_tokens(strings, _padding(strings, [maps[i] for maps in keys]))
+        tokens_from_strings(strings, _padding(strings, [maps[i] for maps in keys]))
         for i, strings in enumerate(_strings_for(axes[0], given, what, batch))
     )
 
@@ -240,12 +242,12 @@ def _strings_for(axis: _Axis, given: Any, what: str, batch: int | None) -> list[
     if batch is not None and len(texts) > 1 and -len(texts) <= batch < len(texts):
         texts = [texts[batch]]
     if len(texts) != len(x):
-        raise Refused(
+        raise HeadlightError(
             f"{what} are of {len(texts)} {'text' if len(texts) == 1 else 'texts'} and the weights of {len(x)}: {name} has the shape "
             f"{list(x.shape)}. Give a list of tokens for each text, or batch=0 for the first one."
         )
     if wrong := [len(strings) for strings in texts if len(strings) != n]:
-        raise Refused(
+        raise HeadlightError(
             f"{what} has {wrong[0]} tokens, and {name} has the shape {list(x.shape)}, which is of {n}. Give the tokens that "
             "the model read, with special ones and padding."
         )
@@ -261,7 +263,7 @@ def _strings(given: Any, what: str) -> list[list[str]]:
         else [item for item in items if not isinstance(item, str) and not _is_strings(item)]
     )
     if odd:
-        raise Refused(
+        raise HeadlightError(
             f"{what} is a list of strings, one for each token, and not {type(odd[0]).__name__} {str(odd[0])[:40]!r}: "
             "tokenizer.convert_ids_to_tokens(ids) gives it."
         )
@@ -275,7 +277,7 @@ def _is_strings(item: Any) -> bool:
 def _padding(strings: Sequence[str], maps: Sequence[Tensor]) -> list[bool]:
     """Which tokens only fill up a batch: they are named like padding, and no other token of these maps [head, query, key]
     attends to them."""
-    padding = torch.tensor([may_be_padding(string) for string in strings])
+    padding = torch.tensor([looks_like_padding(string) for string in strings])
     if not bool(padding.any()) or not maps:
         return [False] * len(strings)
     for x in maps:

@@ -10,8 +10,8 @@ from typing import Literal, overload
 import torch
 from torch import Tensor, nn
 
-from ..device import admit_large
-from ..errors import Outdated
+from ..device import check_fits_or_retry
+from ..errors import StaleTrace
 from ..model.rules import ScoreRule, attend, row_blocks, softmax
 from .shared_rows import Rows
 
@@ -33,7 +33,7 @@ Stage = Literal["raw", "scores", "masked", "pattern"]
 
 THUMBNAIL_BYTES = 1 << 21  # of patterns computed together: fewer cost overhead, more leave the CPU cache
 EXACT_THUMBNAIL_ROWS = 256  # a thumbnail of more rows samples one row per pixel
-WORST = torch.finfo(torch.float32).max
+MAX_SUM_ERROR = torch.finfo(torch.float32).max
 RECEIPT_ROWS = 256  # most rows that a receipt checks, evenly spaced
 
 
@@ -420,7 +420,7 @@ class AttentionRecord:
             return None
         try:
             o = self.output()
-        except Outdated:
+        except StaleTrace:
             return None
         if self.edited_result is not None:
             added = self.result(queries=queries).sum(0)  # [query, d_model]
@@ -457,7 +457,7 @@ class AttentionRecord:
             return self.replaced_pattern[self.text][chosen][:, rows][:, :, columns].float()
         size = len(chosen) * len(rows) * len(columns)
         what = f"{size:,} weights at once ({len(chosen)} heads, {len(rows):,} queries, {len(columns):,} keys)"
-        admit_large(size * 4, self.device, what, "Ask for fewer heads, queries or keys.")
+        check_fits_or_retry(size * 4, self.device, what, "Ask for fewer heads, queries or keys.")
         # Only the softmax needs every key of a row; earlier stages are computed for the requested columns only.
         every = stage == "pattern" or keys is None
         seen = torch.arange(self.n_key, device=rows.device) if every else columns
@@ -538,7 +538,9 @@ def receipt_rows(n_query: int) -> Tensor:
 def _largest(deviations: Tensor) -> float:
     """The largest absolute deviation, 0 if there are none. NaN and infinity become float32's maximum, which fails every
     comparison and is valid JSON."""
-    return deviations.abs().nan_to_num(nan=WORST, posinf=WORST).max().item() if deviations.numel() else 0.0
+    return (
+        deviations.abs().nan_to_num(nan=MAX_SUM_ERROR, posinf=MAX_SUM_ERROR).max().item() if deviations.numel() else 0.0
+    )
 
 
 CELLS = 1 << 20  # weights of one product; larger attentions are computed one by one

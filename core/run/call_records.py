@@ -20,12 +20,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..device import admit_large
-from ..model.custom_mask import Given, given, spread
+from ..device import check_fits_or_retry
+from ..model.custom_mask import CustomMask, parse_custom_mask, with_all_axes
 from ..model.rules import GivenBias, MaskRule, ScoreRule, attend
 from .attention import AttentionRecord, receipt_rows
 from .foreign import Site, Stack, attention_name
-from .recorder import Held
+from .recorder import HeldTensor
 from .shared_rows import Pool
 
 NAME = "headlight"  # in transformers' registries, while a recording is open
@@ -342,7 +342,7 @@ def is_causal(call: AttentionCall) -> bool:
     if call.mask is None:
         return call.is_causal
     n_query, n_key = call.query.shape[2], call.key.shape[2]
-    mask = given(spread(call.mask.detach()), (call.query.shape[0],))
+    mask = parse_custom_mask(with_all_axes(call.mask.detach()), (call.query.shape[0],))
     visible = mask.allowed(*(torch.arange(n, device=call.mask.device) for n in (n_query, n_key)))
     later = torch.ones(n_query, n_key, dtype=torch.bool, device=visible.device).triu(1 + n_key - n_query)
     return bool(later.any()) and not bool((visible & later).any())
@@ -357,11 +357,11 @@ def make_record(call: AttentionCall, z: Tensor, rules: RuleCache, pools: Pools |
     Raises TooLarge if the copies would not fit.
     """
     size = call.query.nbytes + call.key.nbytes + call.value.nbytes
-    admit_large(size, call.query.device, "What an attention keeps", "Use a shorter text.")
+    check_fits_or_retry(size, call.query.device, "What an attention keeps", "Use a shorter text.")
     q = call.query.detach().clone(memory_format=torch.contiguous_format)
     if pools is None:
         k, v = (x.detach().clone(memory_format=torch.contiguous_format) for x in (call.key, call.value))
-        values: Callable[[], Tensor] = Held(v)
+        values: Callable[[], Tensor] = HeldTensor(v)
     else:
         kept = []
         for what, x in (("k", call.key), ("v", call.value)):
@@ -401,7 +401,7 @@ class RuleCache:
             return MaskRule(*sizes, causal=call.is_causal), None
         key = (id(call.mask), id(call.bias), *sizes)
         if key not in self.rules:
-            custom = given(spread(_added(call.mask, call.bias)).detach().clone(), (batch,))
+            custom = parse_custom_mask(with_all_axes(_added(call.mask, call.bias)).detach().clone(), (batch,))
             rule = MaskRule(*sizes, causal=call.is_causal)
             if call.mask is not None:
                 rule = mask_rule(MaskRule(*sizes), custom, call.masks)
@@ -426,7 +426,7 @@ def _added(mask: Tensor | None, bias: Tensor | None) -> Tensor:
 # rules of masks
 
 
-def mask_rule(free: MaskRule, custom: Given, masks: Sequence[CapturedMask]) -> MaskRule:
+def mask_rule(free: MaskRule, custom: CustomMask, masks: Sequence[CapturedMask]) -> MaskRule:
     """The rule of a call's mask, from the parts of the mask function that made it: causal, window, padding.
 
     `free` has the sizes. A part is accepted if the mask hides all that the part hides; whatever else the mask hides is a

@@ -22,9 +22,9 @@ from torch._ops import HigherOrderOperator
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from ..device import admit_large
-from ..errors import Refused
-from ..model.custom_mask import FusedCall, Given, given, spread
+from ..device import check_fits_or_retry
+from ..errors import HeadlightError
+from ..model.custom_mask import CustomMask, FusedCall, parse_custom_mask, with_all_axes
 from ..model.rules import GivenBias, MaskRule, ScoreRule
 from .attention import AttentionRecord, receipt_rows
 from .shared_rows import Pool
@@ -324,7 +324,7 @@ def capture(module: nn.Module) -> Iterator[list[AttentionRecord]]:
     `site` is "attn" if queries and keys come from one tensor, "cross_attn" if from two, and otherwise "unknown". `layer`
     is the index of the block in the module's list of blocks, or None. Records of one submodule are numbered by `call`.
     Keys and values that come again, such as the cache in each step of generate(), are stored once. Numbers in a mask hide
-    a cell as in core.model.custom_mask.hiding_numbers: −inf, the lowest of a dtype, −1e9 and −1e4 do.
+    a cell as in core.model.custom_mask.masked_values: −inf, the lowest of a dtype, −1e9 and −1e4 do.
 
     Raises Refused at the end if nothing was recorded, with the reason and the remedy, and warns if only some attentions
     were. Raises TooLarge if a record would not fit, and ValueError for nested tensors.
@@ -332,7 +332,7 @@ def capture(module: nn.Module) -> Iterator[list[AttentionRecord]]:
     with _recorder(module) as recorder:
         yield recorder.records
     if not recorder.records:
-        raise Refused(_nothing_seen(module, recorder))
+        raise HeadlightError(_nothing_seen(module, recorder))
     if missed := recorder.written_out - {record.name for record in recorder.records}:
         seen = len(recorder.records)
         text = f"{_listed(missed)} attention out by hand and {'is' if len(missed) == 1 else 'are'} not among the {seen} records."
@@ -375,7 +375,7 @@ class _Recorder(TorchFunctionMode):
         self.calls: Counter[str] = Counter()  # by submodule
         self.sites: dict[str, Site] = {}  # of the latest attention of each submodule
         self.pools: dict[tuple[Any, ...], Pool] = {}
-        self.given: Given | None = None  # the latest mask, which the layers of a model share
+        self.given: CustomMask | None = None  # the latest mask, which the layers of a model share
         self.look = _uncompiled(self.look)
 
     def enter(self, name: str) -> Callable[..., None]:
@@ -471,7 +471,7 @@ class _Recorder(TorchFunctionMode):
         pools = [self._pool(name, what, x) for what, x in (("k", key), ("v", value))]
         lookups = [pool.seek(x.detach()) for pool, x in zip(pools, (key, value), strict=True)]
         size = sum(x.nbytes for x in (q, rows, *lookups)) + (mask.values.nbytes if mask and is_new else 0)
-        admit_large(size, query.device, f"What attention number {n_records} keeps", "Capture a shorter input.")
+        check_fits_or_retry(size, query.device, f"What attention number {n_records} keeps", "Capture a shorter input.")
         if mask is not None and is_new:
             self.given = mask = replace(mask, values=mask.values.detach().clone())
         k, v = (pool.keep(lookup, leading) for pool, lookup in zip(pools, lookups, strict=True))
@@ -497,13 +497,13 @@ class _Recorder(TorchFunctionMode):
         """The first operation of every submodule that the pass is in, innermost first."""
         return [frame.since for frame in reversed(self.paths.frames)]
 
-    def _mask(self, attn_mask: Tensor | None, leading: tuple[int, ...]) -> tuple[Given | None, bool]:
+    def _mask(self, attn_mask: Tensor | None, leading: tuple[int, ...]) -> tuple[CustomMask | None, bool]:
         """The mask of a call, and whether it differs from the last call's."""
         if attn_mask is None:
             return None, False
-        values, last = spread(attn_mask), self.given
+        values, last = with_all_axes(attn_mask), self.given
         if last is None or not _equal(last.values, values):
-            return given(values, leading), True
+            return parse_custom_mask(values, leading), True
         return last if last.leading == leading else replace(last, leading=leading), False
 
     def _pool(self, name: str, what: str, x: Tensor) -> Pool:
@@ -511,7 +511,7 @@ class _Recorder(TorchFunctionMode):
         return self.pools.setdefault((name, what, x.shape[-3], x.shape[-1], x.dtype, x.device), Pool())
 
 
-def _score_rule(call: FusedCall, mask: Given | None, n_heads: int, n_query: int, n_key: int) -> ScoreRule:
+def _score_rule(call: FusedCall, mask: CustomMask | None, n_heads: int, n_query: int, n_key: int) -> ScoreRule:
     """Mask, bias and scale of one call."""
     hidden = mask if mask is not None and mask.hides else None
     bias = GivenBias(mask) if mask is not None and mask.adds else None

@@ -80,7 +80,7 @@ def advice(forward: Pass) -> str:
     return f"{type(edit).__name__} {why}, so the text cannot be read in chunks: leave it out, or try a shorter text."
 
 
-def choose(forward: Pass, hold_values: bool, one_go: int, more: int, free: int) -> Chunks | None:
+def plan_chunks(forward: Pass, hold_values: bool, one_go: int, more: int, free: int) -> Chunks | None:
     """The largest chunks that fit into `free` bytes if `one_go` bytes do not: q, k and v on the device if possible, else on the
     host.
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..checkpoints import Loaded
 from ..edits import Intervention
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..model.config import ModelConfig
 from ..model.hooks import Hook
 from .attention import AttentionRecord
@@ -37,7 +37,7 @@ class Origin:
 
     def refuse(self, what: str) -> NoReturn:
         """Raises Refused: `what` cannot be read from the run."""
-        raise Refused(self.refusal(what))
+        raise HeadlightError(self.refusal(what))
 
 
 class StandIn:

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from ..checkpoints import Loaded
-from ..device import admit_large, dtype_name
+from ..device import check_fits_or_retry, dtype_name
 from ..edits import Intervention, hooks_of
-from ..errors import Outdated
+from ..errors import StaleTrace
 from ..model.hooks import Hook, HookPoint, ReadHook, current_hooks, hook_points, hooked
 from ..model.transformer import Transformer
 from ..plan.peak import run_bytes
@@ -42,7 +42,7 @@ class WeightsMark:
     def check(self) -> None:
         """Raises Outdated if the weights have changed."""
         if not self.holds:
-            raise Outdated(
+            raise StaleTrace(
                 "The model has been trained since this run, so what its weights then would give is no longer known. "
                 "What the run holds can still be read; run the text again for the rest."
             )
@@ -155,7 +155,7 @@ class Pass:
             if len(seen) == len(points):
                 raise _StopForward
 
-        admit_large(self.transient(), self.loaded.device, "Another pass over this text")
+        check_fits_or_retry(self.transient(), self.loaded.device, "Another pass over this text")
         self.weights.check()
         with suppress(_StopForward):
             self.run({point: partial(look, point) for point in points})

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from ..checkpoints import ModelSpec
-from ..device import admit_large, dtype_name
-from ..errors import Refused
+from ..device import check_fits_or_retry, dtype_name
+from ..errors import HeadlightError
 from ..model.config import ModelConfig
 from ..model.rules import MaskRule, ScoreRule
 from ..model.text import Tokens
 from .arrays import ASK, Place, Texts, check_shapes, layers_of, read_tokens, tensor_of
-from .attention import WORST, AttentionRecord, Index, Receipt, Stage, receipt_rows
+from .attention import MAX_SUM_ERROR, AttentionRecord, Index, Receipt, Stage, receipt_rows
 from .foreign import (
     ForeignConfig,
     ForeignModel,
@@ -30,7 +30,7 @@ from .foreign import (
 )
 from .forward_pass import Pass
 from .prompt import Prompt
-from .recorder import Held, NonFinite, PositionRecord, Step
+from .recorder import HeldTensor, NonFinite, PositionRecord, TensorStep
 from .trace_record import TraceRecord
 
 NOT_SUPPORTED = (
@@ -242,9 +242,9 @@ def from_attentions(
     given = {"attentions": attentions, "decoder_attentions": decoder_attentions, "cross_attentions": cross_attentions}
     layers = {name: layers_of(x, name) for name, x in given.items() if x is not None}
     if not layers:
-        raise Refused(f"No attentions were given. {ASK}")
+        raise HeadlightError(f"No attentions were given. {ASK}")
     if target_tokens is not None and layers.keys() == {"attentions"}:
-        raise Refused(
+        raise HeadlightError(
             "target_tokens name the tokens of a decoder, and neither decoder_attentions nor cross_attentions were given. For "
             "weights of one stack give tokens alone."
         )
@@ -265,7 +265,7 @@ def from_cache(cache: Any, tokens: Texts = None, *, target_tokens: Texts = None)
     Raises Refused.
     """
     if not hasattr(cache, "items"):
-        raise Refused(
+        raise HeadlightError(
             f"A cache holds activations by name, and {type(cache).__name__} has no items(). Give the second result of model.run_with_cache(text)."
         )
     weights: dict[Place, Tensor] = {}
@@ -281,7 +281,7 @@ def from_cache(cache: Any, tokens: Texts = None, *, target_tokens: Texts = None)
             if what in AFTER_ROTARY or what not in own:
                 own[AFTER_ROTARY.get(what, what)] = tensor_of(x, str(name))
     if not weights:
-        raise Refused(
+        raise HeadlightError(
             "This cache holds no weights: no name in it is blocks.0.attn.hook_pattern or the like. Run model.run_with_cache(text) "
             "without a names_filter, or with one that lets hook_pattern through."
         )
@@ -291,7 +291,7 @@ def from_cache(cache: Any, tokens: Texts = None, *, target_tokens: Texts = None)
 
 def _with_batch(x: Tensor, name: str) -> Tensor:
     if x.ndim not in (3, 4):
-        raise Refused(
+        raise HeadlightError(
             f"{name} has the shape {list(x.shape)}, and a pattern is [batch, head, query, key] or [head, query, key]."
         )
     return x if x.ndim == 4 else x[None]
@@ -321,7 +321,7 @@ def _of_output(output: Any) -> tuple[Any, Any, Any] | None:
         return None
     given = {name: x for name in names if (x := values.get(name)) is not None and not (isinstance(x, tuple) and not x)}
     if not given:
-        raise Refused(f"This {type(output).__name__} holds no attentions. {ASK}")
+        raise HeadlightError(f"This {type(output).__name__} holds no attentions. {ASK}")
     own, encoder, decoder, cross = (given.get(name) for name in names)
     if own is None:
         return encoder, decoder, cross
@@ -423,20 +423,20 @@ def _copied(weights: Mapping[Place, Tensor], batch: int | None) -> dict[Place, T
     if batch is not None:
         for x in weights.values():
             if not -len(x) <= batch < len(x):
-                raise Refused(
+                raise HeadlightError(
                     f"There is no text {batch} in a batch of {len(x)}: the weights have the shape {list(x.shape)}."
                 )
         weights = {place: x[batch % len(x)][None] for place, x in weights.items()}
     device = next(iter(weights.values())).device  # of a model on several devices the first one's
     size = sum(x.nbytes for x in weights.values())
-    admit_large(size, device, "A copy of these weights", "Give fewer layers, or a shorter text.")
+    check_fits_or_retry(size, device, "A copy of these weights", "Give fewer layers, or a shorter text.")
     return {place: x.to(device, copy=True) for place, x in weights.items()}
 
 
-def _pattern_step(record: GivenAttention) -> Step:
+def _pattern_step(record: GivenAttention) -> TensorStep:
     x = record.weights
     axes = ("batch", "head", "query", "key")
-    return Step(f"{record.name}.hook_pattern", axes, tuple(x.shape), dtype_name(x.dtype), x.nbytes)
+    return TensorStep(f"{record.name}.hook_pattern", axes, tuple(x.shape), dtype_name(x.dtype), x.nbytes)
 
 
 def _zeros_after(weights: Mapping[Place, Tensor], stack: str, texts: Sequence[Tokens]) -> Literal["", "zeros", "sure"]:
@@ -477,10 +477,10 @@ def _attention(place: Place, x: Tensor, mask: MaskRule, more: Mapping[str, Tenso
         *place,
         x.new_empty(n, n_heads, n_query, 0) if q is None else q,
         x.new_empty(n, kv_heads, n_key, 0) if k is None else k,
-        _Missing(origin, "values") if v is None else Held(v),
+        _Missing(origin, "values") if v is None else HeldTensor(v),
         ScoreRule(mask, 1.0),
         replaced_pattern=x,
-        edited_z=None if z is None else Held(z),
+        edited_z=None if z is None else HeldTensor(z),
         origin=origin,
         has=frozenset(more),
     )
@@ -542,4 +542,6 @@ def not_drawn(run: TraceRecord) -> str:
 
 def _largest(deviations: Tensor) -> float:
     """The largest absolute value, 0 of an empty tensor; NaN and infinity count as float32's largest."""
-    return deviations.abs().nan_to_num(nan=WORST, posinf=WORST).max().item() if deviations.numel() else 0.0
+    return (
+        deviations.abs().nan_to_num(nan=MAX_SUM_ERROR, posinf=MAX_SUM_ERROR).max().item() if deviations.numel() else 0.0
+    )

@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import dataframes
 from ..checkpoints import Loaded
 from ..errors import GenerationError, TextError
-from ..model.outputs import FREE, Classifier, Following, Kind, allowed_only
+from ..model.outputs import FREE, Classifier, Kind, TokenConstraint, mask_disallowed
 from ..model.text import Tokens, from_ids
 from ..model.transformer import LMHead
 from .prompt import Prompt
@@ -54,7 +54,7 @@ def head_of(loaded: Loaded) -> LMHead:
     return loaded.model.head
 
 
-def following(loaded: Loaded, tokens: Tokens, positions: Sequence[int]) -> list[Following]:
+def next_token_constraints(loaded: Loaded, tokens: Tokens, positions: Sequence[int]) -> list[TokenConstraint]:
     """The tokens that generation_config.json allows after each position, for generative models.
 
     In an encoder-decoder, everything after the start token counts as generated; in a decoder, nothing.
@@ -71,9 +71,9 @@ def following(loaded: Loaded, tokens: Tokens, positions: Sequence[int]) -> list[
     return [what for _, what in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
 
 
-def allowed_scores(logits: Tensor, what: Sequence[Following]) -> Tensor:
+def allowed_scores(logits: Tensor, what: Sequence[TokenConstraint]) -> Tensor:
     """logits [row, vocab] with -inf for disallowed tokens. Raises GenerationError if none is allowed."""
-    allowed = allowed_only(logits, what)
+    allowed = mask_disallowed(logits, what)
     if allowed is not logits and bool(allowed.isneginf().all(-1).any()):
         raise GenerationError(
             "Nothing may follow this text: its model's generation_config.json forbids every token here. Try another text."
@@ -81,12 +81,12 @@ def allowed_scores(logits: Tensor, what: Sequence[Following]) -> Tensor:
     return allowed
 
 
-def likeliest(loaded: Loaded, x: Tensor, tokens: Tokens, positions: Sequence[int], k: int) -> Predictions:
+def top_k_tokens(loaded: Loaded, x: Tensor, tokens: Tokens, positions: Sequence[int], k: int) -> Predictions:
     """The most likely tokens from the logits of x [pos, d_model], the last residual stream of these positions in `tokens`.
 
     Disallowed tokens have no probability and are not listed.
     """
-    what = following(loaded, tokens, positions)
+    what = next_token_constraints(loaded, tokens, positions)
     with torch.inference_mode():
         scores = allowed_scores(head_of(loaded)(x[None])[0].float(), what)
         probs, ids = scores.softmax(-1).topk(min(k, loaded.config.vocab_size))

@@ -52,7 +52,7 @@ class Prompt:
         return Prompt(self.sources[text : text + 1], None if self.targets is None else self.targets[text : text + 1])
 
 
-def source_tokens(
+def tokenize_source(
     loaded: Loaded,
     text: str | Sequence[str] | None,
     ids: Sequence[int] | None,
@@ -98,12 +98,12 @@ def chat_sources(
     return padded(loaded, batch, side)
 
 
-def said_by_user(text: str) -> tuple[Message, ...]:
+def user_message(text: str) -> tuple[Message, ...]:
     """A conversation of one user message."""
     return ({"role": "user", "content": text},)
 
 
-def target_tokens(
+def tokenize_target(
     loaded: Loaded,
     text: str | Sequence[str] | None,
     ids: Sequence[int] | None,
@@ -143,12 +143,12 @@ def decoder_tokens(start: Tokens, tokens: Tokens) -> Tokens:
     return Tokens(tokens.text, **{name: getattr(start, name) + getattr(tokens, name)[:stop] for name in names})
 
 
-def reads_again(loaded: Loaded) -> bool:
+def decoder_copies_source(loaded: Loaded) -> bool:
     """True if the decoder's input is a copy of the source, as in encoder-decoder classifiers."""
     return loaded.classifier is not None and loaded.classifier.classes.reads == "end"
 
 
-def read_again(loaded: Loaded, sources: Sequence[Tokens]) -> tuple[Tokens, ...]:
+def source_as_target(loaded: Loaded, sources: Sequence[Tokens]) -> tuple[Tokens, ...]:
     """The decoder's input of a classifier: the source, shifted right (shift_tokens_right of BART, T5 and mBART in transformers),
     with padding at the same positions. Raises TextError if the decoder's start token is unknown.
     """
@@ -198,7 +198,7 @@ def masked(tokens: Tokens, keep: Keep) -> Tokens:
     return replace(tokens, padding=tuple(not flag for flag in flags))
 
 
-def without_ends(tokens: Tokens) -> Tokens:
+def strip_end_tokens(tokens: Tokens) -> Tokens:
     """The tokens without padding at either end."""
     real = [i for i, padding in enumerate(tokens.padding) if not padding]
     names = [f.name for f in fields(Tokens) if f.name != "text"]
@@ -214,7 +214,7 @@ def notices(loaded: Loaded, prompt: Prompt, cure: str = HIDE_IDS) -> tuple[str, 
     warnings = []
     for what, argument, batch in (("source", "keep", prompt.sources), ("target", "target_keep", prompt.targets or ())):
         for tokens in batch:
-            if n := seen_padding(loaded, tokens):
+            if n := unmasked_padding(loaded, tokens):
                 name = tokens.strings[tokens.ids.index(loaded.pad_id)]
                 whose = f"the {what}'s" if prompt.targets is not None else "the text's"
                 warnings.append(
@@ -225,7 +225,7 @@ def notices(loaded: Loaded, prompt: Prompt, cure: str = HIDE_IDS) -> tuple[str, 
     return tuple(dict.fromkeys(warnings))
 
 
-def seen_padding(loaded: Loaded, tokens: Tokens) -> int:
+def unmasked_padding(loaded: Loaded, tokens: Tokens) -> int:
     """Number of unmasked padding tokens at the ends. A start or end token with the same id does not count."""
     if not loaded.has_pad:
         return 0
@@ -242,7 +242,7 @@ def padded(loaded: Loaded, batch: Sequence[Tokens], side: Side) -> tuple[Tokens,
     config = loaded.config
     for tokens in batch:
         if config.has_position_table and len(tokens) > config.n_ctx:
-            raise TextError(too_long(len(tokens), loaded.spec.title, config.n_ctx))
+            raise TextError(context_overflow_message(len(tokens), loaded.spec.title, config.n_ctx))
     if (highest := max(max(tokens.ids) for tokens in batch)) >= config.vocab_size:
         raise TextError(
             f"Token number {highest} is not in this model's vocabulary, which has 0 to {config.vocab_size - 1}. "
@@ -252,7 +252,7 @@ def padded(loaded: Loaded, batch: Sequence[Tokens], side: Side) -> tuple[Tokens,
     return pad(batch, loaded.pad_id, pad_string, side)
 
 
-def too_long(n_tokens: int, title: str, n_ctx: int) -> str:
+def context_overflow_message(n_tokens: int, title: str, n_ctx: int) -> str:
     """Message for a text that is longer than the model's position table."""
     return (
         f"This text is {n_tokens:,} tokens long, and {title} has positions for {n_ctx:,}. "

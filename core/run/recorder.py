@@ -29,7 +29,7 @@ HELD_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class Step:
+class TensorStep:
     """One named tensor of the pass, in order. `bytes` is its size, also if it is not materialised."""
 
     name: str  # module path of the hook point
@@ -103,7 +103,7 @@ class Recorder:
     hold_values: bool
     on_attention: Callable[[tuple[AttentionRecord, ...]], object]  # called after each attention of the pass
     edited: frozenset[str] = frozenset()  # hook points with an edit
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TensorStep] = field(default_factory=list)
     records: list[AttentionRecord] = field(default_factory=list)
     norms: dict[str, Tensor] = field(default_factory=dict)
     seen: dict[str, Any] = field(default_factory=dict)  # values of the current attention or stack, by hook point
@@ -156,7 +156,7 @@ class Recorder:
 
     def keep(self, name: str, x: Tensor) -> Callable[[], Tensor]:
         """The value at this point: stored, or for long runs recomputed by another pass."""
-        return Held(x) if self.hold_values else partial(self.forward.again, name)
+        return HeldTensor(x) if self.hold_values else partial(self.forward.again, name)
 
     def record_positions(self, name: str, point: HookPoint, keep: bool, x: Tensor) -> None:
         """Position embeddings are looked up in the model's table on demand, unless an edit changed them."""
@@ -177,7 +177,7 @@ class Recorder:
 
     def _step(self, what: str, attention: str, shape: tuple[int, ...], dtype: str, size: int, note: str) -> None:
         """A step of a tensor that is not materialised."""
-        self.steps.append(Step(f"{attention}.hook_{what}", SCORE_AXES, shape, dtype, size, False, note))
+        self.steps.append(TensorStep(f"{attention}.hook_{what}", SCORE_AXES, shape, dtype, size, False, note))
 
     def record_attention(self, name: str, out: Tensor) -> None:
         """Make the record of an attention from its values, after its output projection."""
@@ -206,7 +206,7 @@ class Recorder:
         self.on_attention(tuple(self.records))
 
     def step(self, name: str, point: HookPoint, x: Tensor) -> None:
-        self.steps.append(Step(name, point.axes, tuple(x.shape), dtype_name(x.dtype), x.nbytes))
+        self.steps.append(TensorStep(name, point.axes, tuple(x.shape), dtype_name(x.dtype), x.nbytes))
 
     def position_records(self) -> tuple[PositionRecord, ...]:
         records, config = [], self.forward.loaded.config
@@ -276,7 +276,7 @@ class Attentions(tuple[AttentionRecord, ...]):
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class HeldTensor:
     """A stored tensor, with the interface of a recomputed one."""
 
     tensor: Tensor
@@ -329,7 +329,7 @@ def first_non_finite(norms: dict[str, Tensor], padding: dict[str, tuple[bool, ..
 def held_bytes(values: Callable[..., Tensor] | None) -> int:
     """Bytes stored for a record's values or a trace's last residual; 0 if they are recomputed."""
     kept: list[Tensor] = []
-    if isinstance(values, Held):
+    if isinstance(values, HeldTensor):
         kept = [values.tensor]
     elif isinstance(values, LastResidual):
         kept = [values.held] if isinstance(values.held, Tensor) else list(values.held.values())
@@ -348,13 +348,15 @@ def last_rows(tokens: tuple[Tokens, ...]) -> set[int]:
     return {max(i for i, padding in enumerate(t.padding) if not padding) for t in tokens}
 
 
-def logits_step(loaded: Loaded, batch: int) -> tuple[Step, ...]:
+def logits_step(loaded: Loaded, batch: int) -> tuple[TensorStep, ...]:
     if loaded.model.head is None:
         return ()
     shape = (batch, 1, loaded.config.vocab_size)
     size = shape[0] * shape[2] * loaded.dtype.itemsize
     note = "computed when asked for, one position at a time"
-    return (Step("head.hook_logits", ("batch", "pos", "vocab"), shape, dtype_name(loaded.dtype), size, False, note),)
+    return (
+        TensorStep("head.hook_logits", ("batch", "pos", "vocab"), shape, dtype_name(loaded.dtype), size, False, note),
+    )
 
 
 def mask_words(rule: ScoreRule) -> str:
@@ -449,4 +451,4 @@ def _axis_sizes(forward: Pass, point: str) -> dict[str, int]:
 
 
 def _admit(forward: Pass, needed: int, point: str) -> None:
-    device.admit_large(needed, forward.loaded.device, f"The numbers at {point}", ADVICE)
+    device.check_fits_or_retry(needed, forward.loaded.device, f"The numbers at {point}", ADVICE)

@@ -65,7 +65,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class RunEnded:
+class RunFinished:
     """Facts of a run for operators, without anything that could reveal its text."""
 
     model_id: str

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..model.custom_mask import picked
+from ..model.custom_mask import select_text
 from ..model.rules import row_blocks
 
 BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes of a number
 
 
 @dataclass(frozen=True, eq=False)
-class Sought:
+class PoolLookup:
     """The rows of a call, matched with its pool, before new ones are stored."""
 
     where: slice | Tensor  # index in the pool of each row, [key of a text]
@@ -51,15 +51,15 @@ class Pool:
         assert self.buffer is not None
         return self.buffer[: self.n]
 
-    def seek(self, x: Tensor) -> Sought:
+    def seek(self, x: Tensor) -> PoolLookup:
         """Match rows of keys or values [..., kv_head, key, d_head] with the pool, without storing anything."""
         own, n = x.shape[:-3], x.shape[-2]
         # Key by key, so that new rows of a cache follow its old ones.
         rows = x.reshape(own.numel(), *x.shape[-3:]).permute(2, 0, 1, 3).flatten(0, 1)
         where, fresh = self._found(rows.contiguous())
-        return Sought(where, fresh, tuple(own), n)
+        return PoolLookup(where, fresh, tuple(own), n)
 
-    def keep(self, sought: Sought, leading: tuple[int, ...]) -> Rows:
+    def keep(self, sought: PoolLookup, leading: tuple[int, ...]) -> Rows:
         """Store the new rows of the last seek(). `leading` are the leading axes of the call."""
         need = self.n + len(sought.fresh)
         if self.buffer is None:
@@ -125,7 +125,7 @@ class Rows:
 
     def __getitem__(self, text: int) -> Tensor:
         """[kv_head, key, d_head]"""
-        return picked(self._as_handed_in(), self.leading, text)
+        return select_text(self._as_handed_in(), self.leading, text)
 
     def _as_handed_in(self) -> Tensor:
         """[..., kv_head, key, d_head]"""

@@ -22,12 +22,22 @@ from ..model.hooks import Hook, HookPoint, hook_points
 from ..model.rules import DisentangledBias, DistanceBias, ScoreRule
 from ..model.text import Tokens
 from ..plan.peak import run_bytes
-from ..progress import bar
+from ..progress import progress_bar
 from .attention import AttentionRecord
-from .chunks import ChunkRecorder, advice, choose, run_in_chunks
+from .chunks import ChunkRecorder, advice, plan_chunks, run_in_chunks
 from .foreign import ForeignModel
 from .forward_pass import Pass, prepare
-from .prompt import Keep, Prompt, Side, chat_sources, padded, read_again, reads_again, source_tokens, target_tokens
+from .prompt import (
+    Keep,
+    Prompt,
+    Side,
+    chat_sources,
+    decoder_copies_source,
+    padded,
+    source_as_target,
+    tokenize_source,
+    tokenize_target,
+)
 from .recorder import HELD_BYTES, KEPT, Recorder, logits_step, residual_of
 from .trace_record import TraceRecord
 
@@ -69,13 +79,13 @@ def trace(
         raise TextError(loaded.no_text)
     if not isinstance(interventions, Iterable):
         raise InterventionError(f"Interventions are a list, also where there is one alone: [{interventions!r}].")
-    sources = source_tokens(loaded, source, ids, "source", padding_side, keep)
+    sources = tokenize_source(loaded, source, ids, "source", padding_side, keep)
     targets = None
     if loaded.config.kind == "encoder-decoder":
-        if target is None and target_ids is None and target_keep is None and reads_again(loaded):
-            targets = read_again(loaded, sources)
+        if target is None and target_ids is None and target_keep is None and decoder_copies_source(loaded):
+            targets = source_as_target(loaded, sources)
         else:
-            targets = target_tokens(loaded, target, target_ids, len(sources), padding_side, target_keep)
+            targets = tokenize_target(loaded, target, target_ids, len(sources), padding_side, target_keep)
     elif target is not None or target_ids is not None or target_keep is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     return _with_progress_bar(loaded, sources, targets, tuple(interventions), watch)
@@ -118,7 +128,7 @@ def _with_progress_bar(
     layers = config.n_encoder_layers + config.n_decoder_layers * (1 + (config.kind == "encoder-decoder"))
     n = sum(len(tokens) for tokens in sources)
     what = f"{loaded.spec.title}, {n:,} tokens"
-    with bar(unit=" attentions") as report:
+    with progress_bar(unit=" attentions") as report:
         return trace_tokens(
             loaded, sources, targets, interventions, lambda so_far: report(len(so_far.records), layers, what)
         )
@@ -146,9 +156,9 @@ def trace_tokens(
     needed_bytes = needed.captured + needed.transient + kept_edits
     size = f"{prompt.source_len:,} tokens" + (f" and {prompt.target_len:,}" if targets is not None else "")
     free = memory.free_bytes(device)  # called once: it reads a dozen files
-    cut = choose(forward, hold, needed_bytes, kept_edits, free)
+    cut = plan_chunks(forward, hold, needed_bytes, kept_edits, free)
     needed_bytes = needed_bytes if cut is None else cut.needed
-    memory.admit(needed_bytes, free, f"A run on {size}", advice(forward))
+    memory.check_fits(needed_bytes, free, f"A run on {size}", advice(forward))
     chunks = 1 if cut is None else -(-prompt.source_len // cut.rows)
 
     def show(so_far: tuple[AttentionRecord, ...]) -> None:
@@ -198,7 +208,7 @@ def not_available(_: Tensor) -> Tensor:
 ALONG = ("pos", "query", "key")  # axes along which a batch is padded
 
 
-def trace_together(loaded: Loaded, texts: Sequence[Tokens]) -> tuple[TraceRecord, ...]:
+def trace_batch(loaded: Loaded, texts: Sequence[Tokens]) -> tuple[TraceRecord, ...]:
     """trace() of each of these texts without edits, from one pass over all of them. The model has one stack.
 
     Padding is masked and does not move positions, so a trace equals that of a separate run, up to the rounding of matrix
@@ -210,7 +220,7 @@ def trace_together(loaded: Loaded, texts: Sequence[Tokens]) -> tuple[TraceRecord
         raise InterventionError("An edited text runs by itself. Trace these texts one by one.")
     whole = run_bytes(loaded.config, together.workload)
     what = f"A run on {len(texts)} texts at once"
-    device.admit(whole.captured + whole.transient, device.free_bytes(loaded.device), what, "Run them one by one.")
+    device.check_fits(whole.captured + whole.transient, device.free_bytes(loaded.device), what, "Run them one by one.")
     recorders = [_recorder(prepare(loaded, Prompt((own,)), ())) for own in texts]
     begun = time.perf_counter()
     final = together.run(_shown_to_each(loaded, recorders))  # [batch, pos, d_model]

@@ -21,9 +21,9 @@ from ..model.hooks import hook_points
 from ..model.text import Tokens
 from .attention import AttentionRecord
 from .forward_pass import Pass
-from .predictions import Classes, Predictions, checked_positions, class_logits, classifier_of, head_of, likeliest
+from .predictions import Classes, Predictions, checked_positions, class_logits, classifier_of, head_of, top_k_tokens
 from .prompt import Prompt, notices
-from .recorder import Attentions, NonFinite, PositionRecord, Step, activation, first_non_finite, held_bytes
+from .recorder import Attentions, NonFinite, PositionRecord, TensorStep, activation, first_non_finite, held_bytes
 
 MAX_TOKENS = 48  # along each axis; of a longer text the first ones are shown
 LABEL_CHARS = 12
@@ -129,7 +129,7 @@ class TraceRecord:
     targets: tuple[Tokens, ...] | None
     records: tuple[AttentionRecord, ...]
     position_records: tuple[PositionRecord, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[TensorStep, ...]
     norms: dict[str, Tensor]  # hook point (residual stream or sublayer output) -> ‖x‖ [batch, pos]
     last_residual: Callable[[Tensor], Tensor]  # positions [pos] -> [batch, pos, d_model]
     forward: Pass  # the forward pass, which can be rerun
@@ -210,7 +210,7 @@ class TraceRecord:
 
     def to_frame(self) -> dataframes.DataFrame:
         """The steps of the pass as a pandas DataFrame, one row per step."""
-        return dataframes.of_records(self.steps, Step)
+        return dataframes.of_records(self.steps, TensorStep)
 
     def __repr__(self) -> str:
         read = f"{len(self.source)} token{'s' * (len(self.source) != 1)}"
@@ -280,7 +280,7 @@ class TraceRecord:
         chosen = checked_positions(self.predicting_tokens, positions)
         self.forward.weights.check()
         x = self.final_residual(chosen)
-        predictions = likeliest(self.loaded, x, self.predicting_tokens, chosen, k)
+        predictions = top_k_tokens(self.loaded, x, self.predicting_tokens, chosen, k)
         self.forward.weights.check()  # training may be running concurrently
         return predictions
 

@@ -12,9 +12,9 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from ..checkpoints import ModelSpec
-from ..checkpoints.family import Theirs
+from ..checkpoints.family import SourceConfig
 from ..checkpoints.metadata import next_token_rule
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..model.chat import ChatTemplate
 from ..model.config import ModelConfig
 from ..model.outputs import ANYTHING, NextTokenRule
@@ -61,7 +61,7 @@ def wrap(model: Any, tokenizer: Any = None) -> Wrapped:
     import transformers
 
     if tuple(int(part) for part in transformers.__version__.split(".")[:2]) < OLDEST:
-        raise Refused(
+        raise HeadlightError(
             f"headlight.wrap works with transformers {'.'.join(map(str, OLDEST))} and newer, and this is {transformers.__version__}."
         )
     pretrained = check_model(model, transformers.PreTrainedModel)
@@ -99,20 +99,20 @@ def check_model(model: Any, kind: type) -> Any:
     """The PreTrainedModel, which may be inside an adapter. Raises TypeError and Refused."""
     name = type(model).__name__
     if why := WRAPPERS.get(name):
-        raise Refused(f"This {name} {why}.")
+        raise HeadlightError(f"This {name} {why}.")
     if not isinstance(model, nn.Module):
         raise TypeError(
             f"headlight.wrap takes a model of transformers, as from_pretrained gives it, not {name}. For a name or a folder use headlight.load."
         )
     pretrained = next((part for part in (model, *model.modules()) if isinstance(part, kind)), None)
     if pretrained is None:
-        raise Refused(
+        raise HeadlightError(
             f"{name} is no model of transformers, whose attention functions headlight.wrap watches. headlight.capture(module) records any "
             "module that calls torch.nn.functional.scaled_dot_product_attention."
         )
     for path, part in model.named_modules():
         if getattr(part, "_compiled_call_impl", None) is not None or type(part).__name__ in COMPILED:
-            raise Refused(
+            raise HeadlightError(
                 f"{path or name} is compiled, and compiled code cannot be looked into. Wrap a model on which compile() was not called."
             )
     _check_devices(name, list(model.parameters()))
@@ -122,14 +122,14 @@ def check_model(model: Any, kind: type) -> Any:
 def _check_devices(name: str, weights: Sequence[Tensor]) -> None:
     """Raises Refused unless all weights are on one device."""
     if not weights:
-        raise Refused(f"This {name} has no weights.")
+        raise HeadlightError(f"This {name} has no weights.")
     if any("DTensor" in type(weight).__name__ for weight in weights):
-        raise Refused(
+        raise HeadlightError(
             f"The weights of this {name} are in parts on several devices. Load it without tp_plan, on one device."
         )
     devices = {weight.device for weight in weights}
     if len(devices) > 1 or any(device.type == "meta" for device in devices):
-        raise Refused(
+        raise HeadlightError(
             f"The weights of this {name} are on several devices ({', '.join(sorted(map(str, devices)))}). Load it on one: leave "
             "device_map out, and call .to(device)."
         )
@@ -196,7 +196,7 @@ def _next_tokens_of(pretrained: Any, config: InferredConfig, end_ids: tuple[int,
     generation_config = getattr(pretrained, "generation_config", None)
     if generation_config is None:
         return ANYTHING
-    theirs = Theirs(generation_config.to_diff_dict(), "generation_config")
+    theirs = SourceConfig(generation_config.to_diff_dict(), "generation_config")
     return next_token_rule(theirs, cast(ModelConfig, config), end_ids)[0]
 
 
@@ -242,12 +242,12 @@ def probe(model: nn.Module, pretrained: Any) -> ProbeResult:
             with written_out(model) as written:
                 out = model(input_ids=ids, **decoder_ids, **options_of(pretrained))
         except (TypeError, ValueError, RuntimeError, IndexError, KeyError, AttributeError) as error:
-            raise Refused(
+            raise HeadlightError(
                 f"{kind} could not be run on {PROBE_TOKENS} tokens alone: {type(error).__name__}: {error}. headlight.wrap "
                 "runs a model once to see its attentions."
             ) from error
     if not calls:
-        raise Refused(nothing_recorded(pretrained, written))
+        raise HeadlightError(nothing_recorded(pretrained, written))
     notes += _record_notes(sorted(written - {name for name, _ in calls}), unexplained)
     places = places_of(pretrained, calls)
     logits = getattr(out, "logits", None)

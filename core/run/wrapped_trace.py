@@ -14,9 +14,9 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from ..device import admit_large, dtype_name
+from ..device import check_fits_or_retry, dtype_name
 from ..edits import Intervention, hooks_of
-from ..errors import InterventionError, Outdated, Refused, TextError
+from ..errors import HeadlightError, InterventionError, StaleTrace, TextError
 from ..model.hooks import Hook
 from ..model.rules import attend
 from ..model.text import Tokens, from_ids, tokenize
@@ -25,7 +25,7 @@ from .call_records import AttentionCall, Place, Pools, RuleCache, make_record, p
 from .foreign import ForeignConfig, ForeignModel, ForeignPass, ForeignRecord, Origin, StandIn
 from .forward_pass import Pass
 from .prompt import Prompt, model_inputs
-from .recorder import ADVICE, HELD_BYTES, Held, NonFinite, Step, check_positions, last_rows
+from .recorder import ADVICE, HELD_BYTES, HeldTensor, NonFinite, TensorStep, check_positions, last_rows
 
 NOT_SUPPORTED = (
     "step by step: the numbers between attentions (norms, MLPs, the residual stream) and any hook point but q, k, v, scores, "
@@ -159,7 +159,7 @@ class Wrapped(ForeignModel):
         with recording(self.hf_model, lambda _: None, after):
             yield records
         if not records:
-            raise Refused(nothing_recorded(self.hf_model, set()))
+            raise HeadlightError(nothing_recorded(self.hf_model, set()))
 
     def run(
         self, prompt: Prompt, interventions: tuple[Intervention, ...], watch: Callable[[Any], object]
@@ -219,7 +219,7 @@ class WrappedMark:
         """Raises Outdated if the weights have changed."""
         now = mark_weights(self.hf_model)
         if (now.version, now.sample) != (self.version, self.sample):
-            raise Outdated(
+            raise StaleTrace(
                 "The model has been trained since this run, so what its weights then would give is no longer known. "
                 "What the run holds can still be read; run the text again for the rest."
             )
@@ -314,7 +314,7 @@ class AttentionObserver:
         name = self.paths[call.module]
         place = self.loaded.places.get((name, self.calls[name]))
         if place is None:
-            raise Refused(
+            raise HeadlightError(
                 f"{name} ran more often than in the pass that showed which attentions there are, so this call has no layer. "
                 "Use wrapped.recording(), whose records are named by module and call."
             )
@@ -350,7 +350,7 @@ class AttentionObserver:
     def finish(self, call: AttentionCall, place: Place, record: AttentionRecord | None, edited: Tensor | None) -> None:
         self.calls[self.paths[call.module]] += 1
         if self.on_attention is not None and record is not None:
-            z = None if edited is None else Held(edited.detach().clone())
+            z = None if edited is None else HeldTensor(edited.detach().clone())
             named = replace(record, name=place.name, stack=place.stack, layer=place.layer, site=place.site, edited_z=z)
             self.on_attention(named)
 
@@ -391,7 +391,7 @@ class WrappedRecord(ForeignRecord):
             return super().activation(point, positions)
         chosen = check_positions(positions, len(self.predicting_tokens))
         size = len(chosen) * self.config.vocab_size * self.loaded.dtype.itemsize
-        admit_large(size, self.loaded.device, f"The numbers at {point}", ADVICE)
+        check_fits_or_retry(size, self.loaded.device, f"The numbers at {point}", ADVICE)
         return self.final_residual(chosen)
 
 
@@ -425,14 +425,14 @@ def nothing_recorded(model: Any, written_out: set[str]) -> str:
     )
 
 
-def _steps_of(record: AttentionRecord) -> Iterator[Step]:
+def _steps_of(record: AttentionRecord) -> Iterator[TensorStep]:
     """The tensors of one attention."""
     q, k, v = record.batch_q, record.keys, record.values()
     shapes = {"q": q.shape, "k": k.shape, "v": v.shape, "z": (*q.shape[:3], v.shape[-1])}
     for what, shape in shapes.items():
         axes = ("batch", "head", "query", "d_head") if what in "qz" else ("batch", "kv_head", "key", "d_head")
         size = torch.Size(shape).numel() * q.element_size()
-        yield Step(f"{record.name}.hook_{what}", axes, tuple(shape), dtype_name(q.dtype), size)
+        yield TensorStep(f"{record.name}.hook_{what}", axes, tuple(shape), dtype_name(q.dtype), size)
 
 
 @dataclass(frozen=True, eq=False)

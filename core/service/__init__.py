@@ -5,16 +5,16 @@ from ..labs.positions import shuffled_words
 from ..labs.worked_examples import ResidualPath
 from ..patching.counterfactual import Component
 from ..patching.head_sweeps import MAX_EDGES, AblateHeads, BlockEdges, HeadPlace, PatchHeads, SweepRequest
-from ..patching.sentence_pairs import LEAST_DIFFERENCE, Pair, pairs_from, read_pairs
+from ..patching.sentence_pairs import MIN_DIFFERENCE, Pair, pairs_from, read_pairs
 from ..read.comparison import AnswerChange, HeadDifference
 from ..read.findings import Finding
-from ..read.key_steps import Strip, Worth
-from ..read.layer_walk import Added, Routing, SiteWalk, WalkFacts, WalkNumber
+from ..read.key_steps import KeyStep, ResidualProfile
+from ..read.layer_walk import LayerWalk, Routing, SiteWalk, SublayerNorms, WalkNumber
 from ..read.measures import Sink
 from ..read.next_token_loss import Ending
 from ..run.attention import Receipt
 from ..write.generate import Sampling
-from ..write.writer import TEMPERATURES, Reading
+from ..write.writer import TEMPERATURES, TokenDistribution
 from .event_loop import AnswerCache, into_loop
 from .facts import Facts, RecordFacts, Site, SiteId, TensorPlace, Values
 from .jobs import RunHandle
@@ -65,4 +65,4 @@ from .sweep_rows import (
 from .text_training import TextTrainer, TextTrainingUpdate
 from .training import FrameFacts, LookFacts, TrainingUpdate, frame_facts, look_facts
 from .worker import cores
-from .writing import MOST_WRITTEN, BeamsGrown, Continuation, PreparedText, WrittenToken
+from .writing import MAX_WRITTEN, BeamsGrown, Continuation, PreparedText, WrittenToken

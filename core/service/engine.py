@@ -18,8 +18,8 @@ import torch
 from .. import device
 from ..checkpoints import Loaded, load
 from ..device import default_budget, dtype_name, pick_device, pick_dtype
-from ..errors import Refused, RunCancelled, TooLarge, Unknown
-from ..run.request import Progress, Request, RunEnded
+from ..errors import HeadlightError, RunCancelled, TooLarge, UnknownRun
+from ..run.request import Progress, Request, RunFinished
 from ..trace import Trace
 from .jobs import CANCELLED, Job, ProgressFactory, RunHandle, is_short, run_batch, run_request
 from .queue import BACKGROUND, QUESTION, TYPED, Askers, Slots, TaskQueue, Usage, current_askers
@@ -68,7 +68,7 @@ class Engine:
     workers: int = 1
     load_model: Callable[..., Loaded] = load
     on_progress: ProgressFactory = lambda *_: lambda _: None
-    on_finished: Callable[[RunEnded], object] = lambda _: None
+    on_finished: Callable[[RunFinished], object] = lambda _: None
     usage: Usage = field(default_factory=Usage)
 
     def __post_init__(self) -> None:
@@ -127,7 +127,7 @@ class Engine:
                 job.notify()
 
         def make() -> Loaded:
-            with device.guarded(self.device, f"Loading {model_id}", "Try a smaller model."):
+            with device.oom_guard(self.device, f"Loading {model_id}", "Try a smaller model."):
                 return self.load_model(model_id, device=self.device, dtype=self.dtype, progress=report)
 
         try:
@@ -198,7 +198,7 @@ class Engine:
 
     def _job(self, request: Request, n_waiters: int, urgency: int = TYPED) -> Job:
         what = "A request of this size"
-        device.admit(request.nbytes, MAX_REQUEST_BYTES, what, "Shorten the text, or edit fewer cells.")
+        device.check_fits(request.nbytes, MAX_REQUEST_BYTES, what, "Shorten the text, or edit fewer cells.")
         key = request.key
         with self._lock:
             self._remember(request)
@@ -232,7 +232,7 @@ class Engine:
         """The request of this key. Raises Unknown if it was never submitted or is no longer remembered."""
         with self._lock:
             if key not in self._requests:
-                raise Unknown("This run is no longer known. Reload the page.")
+                raise UnknownRun("This run is no longer known. Reload the page.")
             return self._requests[key]
 
     def schedule(self, make: Callable[[], T], background: bool = False) -> Future[T]:
@@ -243,7 +243,7 @@ class Engine:
         return future
 
     def _guarded(self, make: Callable[[], T]) -> T:
-        with device.guarded(self.device, "This run"):
+        with device.oom_guard(self.device, "This run"):
             return make()
 
     def _enqueue_when_loaded(self, job: Job, loading: Future[Loaded]) -> None:
@@ -290,7 +290,7 @@ class Engine:
         """Run the jobs in one batched pass. Returns those that must run separately because the batch was refused."""
         try:
             outcomes = self._guarded(lambda: run_batch(loaded, jobs))
-        except Refused:
+        except HeadlightError:
             return jobs
         except BaseException as error:
             outcomes = [error for _ in jobs]

@@ -14,7 +14,7 @@ from ..device import array
 from ..model.config import ModelConfig
 from ..model.text import Tokens
 from ..run.prompt import HIDE_TYPED, Prompt, notices
-from ..run.recorder import NonFinite, Step
+from ..run.recorder import NonFinite, TensorStep
 from ..trace import Trace
 
 SiteId = Literal["encoder", "decoder", "cross"]
@@ -70,7 +70,7 @@ class Facts:
     dtype: str
     torch_version: str
     interventions: tuple[str, ...]  # as Python source
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TensorStep, ...] = ()
     residual_norms: dict[str, np.ndarray] | None = None  # hook point -> ‖x‖ float32 [pos]
     notices: tuple[str, ...] = ()  # caveats about the numbers, such as padding that was read like words
     non_finite: NonFinite | None = None  # first number that is not finite

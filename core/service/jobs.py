@@ -15,9 +15,9 @@ from ..checkpoints import Loaded
 from ..errors import GenerationError, RunCancelled
 from ..model.hooks import ReadHook, hook_points, hooked
 from ..model.text import Tokens
-from ..run.prompt import chat_sources, said_by_user
-from ..run.request import Progress, Request, RunEnded, Stage
-from ..run.trace import trace_together
+from ..run.prompt import chat_sources, user_message
+from ..run.request import Progress, Request, RunFinished, Stage
+from ..run.trace import trace_batch
 from ..trace import Trace, as_trace, trace, trace_tokens
 from ..write.generate import with_continuation
 from .queue import TYPED, Askers, Task, current_askers
@@ -130,14 +130,14 @@ class Job:
             self.last_notified = now
             self.notify()
 
-    def finished_event(self, outcome: Trace | BaseException, n_bytes: int) -> RunEnded:
+    def finished_event(self, outcome: Trace | BaseException, n_bytes: int) -> RunFinished:
         """The event that is reported to the operator now that the run has finished."""
         now = time.monotonic()
         started = now if self.started_at is None else self.started_at
         name, tokens = type(outcome).__name__, 0
         if isinstance(outcome, Trace):
             name, tokens = "done", sum(map(len, (*outcome.sources, *(outcome.targets or ()))))
-        return RunEnded(self.request.model_id, name, tokens, started - self.submitted_at, now - started, n_bytes)
+        return RunFinished(self.request.model_id, name, tokens, started - self.submitted_at, now - started, n_bytes)
 
 
 def is_short(request: Request) -> bool:
@@ -206,7 +206,7 @@ def run_batch(loaded: Loaded, jobs: Sequence[Job]) -> list[Trace | RunCancelled]
     ]
     try:
         with hooked(loaded.model, dict.fromkeys(layers, ReadHook(count_layer))):
-            traces = [as_trace(run) for run in trace_together(loaded, texts)]
+            traces = [as_trace(run) for run in trace_batch(loaded, texts)]
     finally:
         going.clear()
     return [
@@ -221,7 +221,7 @@ def tokenize_chat(loaded: Loaded, request: Request) -> tuple[Tokens, ...]:
     """
     if request.write:
         raise GenerationError("A conversation is not continued before its run. Give the answer so far as its target.")
-    chats = [said_by_user(text) for text in request.texts]
+    chats = [user_message(text) for text in request.texts]
     return chat_sources(loaded, chats, request.padding_side, answer=request.target_text or "")
 
 

@@ -10,12 +10,12 @@ import numpy as np
 from torch import Tensor
 
 from ..device import array
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..read import measures
-from ..read.edge_attribution import looks_in
-from ..read.findings import Finding, findings, opening_look
-from ..read.head_roles import OpeningLink, Role, opening_of, openings, roles_of
-from ..read.key_steps import Worth, worth
+from ..read.edge_attribution import edge_attribution_in_layer
+from ..read.findings import Finding, findings, opening_finding
+from ..read.head_roles import OpeningEdge, Role, opening_edge_of, opening_edges, run_roles
+from ..read.key_steps import KeyStep, key_steps
 from ..read.measures import Sink, sink
 from ..run.attention import Receipt
 from ..trace import Trace
@@ -110,41 +110,41 @@ class LocalMaps(Worker):
     async def roles(self, key: str) -> tuple[tuple[Role, ...], ...]:
         """Role of each head of every record, by where its attention goes: see core.read.head_roles.roles."""
         run = await self._run(key)
-        return await self._work_once(("roles", key), partial(roles_of, run))
+        return await self._work_once(("roles", key), partial(run_roles, run))
 
-    async def openings(self, key: str) -> tuple[OpeningLink, ...]:
-        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.read.head_roles.openings.
+    async def openings(self, key: str) -> tuple[OpeningEdge, ...]:
+        """Where a picture of the run opens, by kind of attention in the order of the pass: see core.read.head_roles.opening_edges.
 
         For the kind of attention that opening_look() is about, that edge.
         """
 
-        async def make() -> tuple[OpeningLink, ...]:
+        async def make() -> tuple[OpeningEdge, ...]:
             look = await self.opening_look(key)
-            return await self._work(partial(openings, await self._run(key), look=look))
+            return await self._work(partial(opening_edges, await self._run(key), look=look))
 
         return await self._kept.get(("openings", key), make)
 
-    async def opening(self, key: str, record: int, head: int) -> OpeningLink:
+    async def opening(self, key: str, record: int, head: int) -> OpeningEdge:
         """Where to start reading one head."""
         check_below("head", head, (await self._record(key, record)).n_heads)
         run = await self._run(key)
-        return await self._work(partial(opening_of, run, record, head))
+        return await self._work(partial(opening_edge_of, run, record, head))
 
     async def opening_look(self, key: str) -> Finding:
         """The attention edge that a picture of the run opens on: see core.read.findings."""
-        return await self._rerun_once(("opening look", key), key, opening_look)
+        return await self._rerun_once(("opening look", key), key, opening_finding)
 
     async def findings(self, key: str) -> tuple[Finding, ...]:
         """opening_look(), and the next best edges of other kinds."""
         return await self._rerun_once(("findings", key), key, findings)
 
-    async def worth(self, key: str) -> tuple[Worth, ...]:
+    async def worth(self, key: str) -> tuple[KeyStep, ...]:
         """Steps of the run that are worth stepping through: see core.read.key_steps."""
 
-        async def make() -> tuple[Worth, ...]:
+        async def make() -> tuple[KeyStep, ...]:
             found = await self.findings(key)
             # In the background: a walk that a visitor has asked for goes first.
-            return await self._rerun(key, lambda run: worth(run, found), background=True)
+            return await self._rerun(key, lambda run: key_steps(run, found), background=True)
 
         return await self._kept.get(("worth", key), make)
 
@@ -163,7 +163,9 @@ class LocalMaps(Worker):
         run, of = await self._site(key, site)
         check_below("query", query, of.n_query)
         if len(weights) != of.n_key:
-            raise Refused(f"There must be a weight for each of {of.n_key:,} keys, and there are {len(weights):,}.")
+            raise HeadlightError(
+                f"There must be a weight for each of {of.n_key:,} keys, and there are {len(weights):,}."
+            )
         return await self._work(partial(pictures.similarity_of, run, of, query, weights), slow=True)
 
     async def sink(self, key: str, site: SiteId) -> Sink | None:
@@ -213,7 +215,7 @@ class LocalMaps(Worker):
         moved = await self._rerun_once(name, key, lambda run: moves_of(run, attention, position))
 
         def of_head(run: Trace) -> HeadWords:
-            edges = looks_in(run, layer, [position], attention, moved.tokens[candidate])
+            edges = edge_attribution_in_layer(run, layer, [position], attention, moved.tokens[candidate])
             return words_of(run, moved, layer, head, edges[head, 0])
 
         return await self._rerun(key, of_head)
@@ -222,7 +224,7 @@ class LocalMaps(Worker):
         """The attention of a site whose heads contribute to logits. Raises Refused for the encoder's."""
         _, of = await self._site(key, site)
         if of.id == "encoder":
-            raise Refused(
+            raise HeadlightError(
                 "The logits of this model read no head of its encoder. Choose the decoder, or cross-attention."
             )
         return "cross_attn" if of.id == "cross" else "attn"
@@ -259,22 +261,26 @@ def check_transform(run: Trace, of: MapTransform) -> None:
     record = records[of.record]
     check_below("head", of.head, record.n_heads)
     if of.kind not in MAP_KINDS:
-        raise Refused(f"There is no kind of map called {of.kind!r}. It must be one of {', '.join(MAP_KINDS)}.")
+        raise HeadlightError(f"There is no kind of map called {of.kind!r}. It must be one of {', '.join(MAP_KINDS)}.")
     for at, head in of.members:
         check_below("record", at, len(records))
         check_below("head", head, records[at].n_heads)
         if (records[at].stack, records[at].site) != (record.stack, record.site):
-            raise Refused(f"Records {at} and {of.record} are of different kinds of attention and make no map together.")
+            raise HeadlightError(
+                f"Records {at} and {of.record} are of different kinds of attention and make no map together."
+            )
     for key in of.hidden:
         check_below("hidden key", key, record.n_key)
     if len(set(of.hidden)) == record.n_key:
-        raise Refused("Every key would be hidden. Leave one that can be seen.")
+        raise HeadlightError("Every key would be hidden. Leave one that can be seen.")
     if of.kind == "rollout" and record.site != "attn":
-        raise Refused("Rollout follows self-attention; choose the encoder or the decoder.")
+        raise HeadlightError("Rollout follows self-attention; choose the encoder or the decoder.")
 
 
 def check_region(shown: Map, rows: tuple[int, int], columns: tuple[int, int]) -> None:
     """Raises Refused for a region that is empty, or outside the map."""
     for what, (start, stop), n in (("rows", rows, len(shown.queries)), ("columns", columns, len(shown.keys))):
         if not 0 <= start < stop <= n:
-            raise Refused(f"There are no {what} {start} to {stop} (its end excluded) on this map, which has {n:,}.")
+            raise HeadlightError(
+                f"There are no {what} {start} to {stop} (its end excluded) on this map, which has {n:,}."
+            )

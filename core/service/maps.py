@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..device import admit_large, array
-from ..errors import Refused
+from ..device import array, check_fits_or_retry
+from ..errors import HeadlightError
 from ..model.rules import DisentangledBias
 from ..model.text import Tokens
 from ..read import measures
 from ..read.findings import Finding
-from ..read.head_roles import OpeningLink, Role
-from ..read.measures import Sink, middles, spread
+from ..read.head_roles import OpeningEdge, Role
+from ..read.measures import Sink, evenly_spaced, interval_midpoints
 from ..run.attention import AttentionRecord, largest
 from ..trace import Trace
 from .facts import SiteId
@@ -112,7 +112,7 @@ class FullRun:
     """Everything that the picture of a small run is drawn from."""
 
     heads: Mapping[SiteId, Heads]
-    openings: tuple[OpeningLink, ...]
+    openings: tuple[OpeningEdge, ...]
     roles: tuple[tuple[Role, ...], ...]
     sinks: Mapping[SiteId, Sink | None]
     look: Finding | None = None  # the attention edge that it opens on
@@ -303,10 +303,10 @@ class Map:
 
     def sink(self) -> int:
         """The token with the largest mean weight over evenly spaced rows, hidden or not."""
-        rows = spread(self.record.n_query, SINK_ROWS)
+        rows = evenly_spaced(self.record.n_query, SINK_ROWS)
         is_value = self.transform.kind == "value"
         weights = self.record.pattern(self.transform.head, rows)[0] if is_value else self.combined(rows)
-        return int(measures.received(weights).argmax())
+        return int(measures.mean_received(weights).argmax())
 
 
 def reasons(record: AttentionRecord, queries: Sequence[int], keys: Sequence[int], head: int) -> np.ndarray:
@@ -337,7 +337,7 @@ def tile(shown: Map, rows: tuple[int, int], columns: tuple[int, int], cells: int
         return shown.values(queries)[0][:, slice(*columns)]
 
     values, how = pooled(some, rows, columns, n_rows, n_columns)
-    between = shown.reasons(middles(*rows, n_rows), middles(*columns, n_columns))
+    between = shown.reasons(interval_midpoints(*rows, n_rows), interval_midpoints(*columns, n_columns))
     found = array(values)
     # A patch counts as masked if its middle is masked and it has no value.
     codes = np.where(found > 0, 0, between).astype("u1")
@@ -358,7 +358,7 @@ def column(shown: Map, key: int) -> Column:
     """The weights on one key. Every row has to be computed for it: raises Refused if that takes too long."""
     cells = len(shown.heads) * shown.record.n_query * shown.record.n_key
     if shown.rollout is None and cells > COLUMN_CELLS:
-        raise Refused(
+        raise HeadlightError(
             f"To show who looks at this token would take {cells:,} weights, and {COLUMN_CELLS:,} is the most. "
             "Choose one head, or fewer of them."
         )
@@ -371,7 +371,7 @@ def cells(shown: Map, rows: tuple[int, int], columns: tuple[int, int], block_cel
     """Every value of a region, computed a few whole rows at a time. Raises TooLarge."""
     (q0, q1), (k0, k1) = rows, columns
     what = f"A table of {q1 - q0:,} × {k1 - k0:,} cells"
-    admit_large((q1 - q0) * (k1 - k0) * 5, torch.device("cpu"), what, "Choose a smaller part of the map.")
+    check_fits_or_retry((q1 - q0) * (k1 - k0) * 5, torch.device("cpu"), what, "Choose a smaller part of the map.")
     values = np.empty((q1 - q0, k1 - k0), dtype=np.float32)
     step = max(1, block_cells // (shown.record.n_key * max(len(group) for group in shown.queries)))
     for start in range(q0, q1, step):
@@ -397,7 +397,7 @@ def pooled(
 ) -> tuple[Tensor, str]:
     """Largest weights of patches, [n_rows, n_columns], and the method in words. `some(queries)` returns [query, column]."""
     every = rows[1] - rows[0] <= POOL_ROWS
-    queries = list(range(*rows)) if every else middles(*rows, n_rows)
+    queries = list(range(*rows)) if every else interval_midpoints(*rows, n_rows)
     parts = []
     for start in range(0, len(queries), POOL_BLOCK):
         parts.append(largest(some(queries[start : start + POOL_BLOCK]), n_columns))

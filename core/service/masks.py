@@ -12,13 +12,23 @@ import numpy as np
 import torch
 
 from ..checkpoints import Loaded
-from ..device import admit_large, array
+from ..device import array, check_fits_or_retry
 from ..edits import DropPadding, NoScale
-from ..errors import Refused
-from ..labs.masks import Inertness, Leakage, Unmasked, check_model, inertness, leakage, own_records, relearnt, unmasked
+from ..errors import HeadlightError
+from ..labs.masks import (
+    Leakage,
+    PaddingInvariance,
+    Unmasked,
+    check_model,
+    leakage,
+    own_records,
+    padding_invariance,
+    relearnt,
+    without_causal_mask,
+)
 from ..labs.masks import facts as leak_facts
 from ..labs.scaling import WIDTHS, Sharpness, Spread, sharpness, spread
-from ..labs.worked_examples import Compared, timed
+from ..labs.worked_examples import ProjectionBenchmark, benchmark_projections
 from ..model.text import from_ids
 from ..read.next_token_loss import given, probabilities
 from ..run.attention import AttentionRecord
@@ -131,7 +141,9 @@ def masked_of(run: Trace, site: Site, layers: Sequence[int]) -> ScoresAndMasks:
     """The scores of these layers of a site. Raises TooLarge."""
     records = [run.attention[site.records[layer]] for layer in layers]
     size = len(records) * site.n_heads * site.n_query * site.n_key * 4
-    admit_large(size, torch.device("cpu"), "The scores of these layers", "Ask for fewer layers, or a shorter text.")
+    check_fits_or_retry(
+        size, torch.device("cpu"), "The scores of these layers", "Ask for fewer layers, or a shorter text."
+    )
     scores = np.stack([array(record.scores()) for record in records])
     return ScoresAndMasks(site.id, tuple(layers), scores, *masks_of(records))
 
@@ -139,7 +151,7 @@ def masked_of(run: Trace, site: Site, layers: Sequence[int]) -> ScoresAndMasks:
 def rows_of(record: AttentionRecord, head: int, rows: range) -> tuple[np.ndarray, np.ndarray]:
     """Scores before masking and reasons of masked cells, [row, key], of some rows of one head. Raises TooLarge."""
     size = len(rows) * record.n_key * 5
-    admit_large(size, torch.device("cpu"), "The scores of these rows", "Ask for fewer rows, or a shorter text.")
+    check_fits_or_retry(size, torch.device("cpu"), "The scores of these rows", "Ask for fewer rows, or a shorter text.")
     return array(record.scores(head, rows)[0]), reasons(record, rows, range(record.n_key), head)
 
 
@@ -152,7 +164,7 @@ def losses_of(run: Trace) -> np.ndarray:
 def outcome_of(run: Trace, ids: Sequence[int], losses: np.ndarray) -> Outcome:
     """The output of a run, with the probabilities of `ids` and its losses_of(). Raises Refused for invalid ids."""
     if len(ids) > MAX_REQUESTED:
-        raise Refused(f"{len(ids)} words were asked for at once, and {MAX_REQUESTED} is the most.")
+        raise HeadlightError(f"{len(ids)} words were asked for at once, and {MAX_REQUESTED} is the most.")
     last = run.source if run.target is None else run.target
     real = [i for i, padding in enumerate(last.padding) if not padding]
     at = torch.tensor(real, device=run.loaded.device)
@@ -168,7 +180,7 @@ def outcome_of(run: Trace, ids: Sequence[int], losses: np.ndarray) -> Outcome:
     try:
         asked = tuple(probabilities(run, ids).tolist()) if ids else ()
     except IndexError as error:
-        raise Refused(f"There is no {error}.") from None
+        raise HeadlightError(f"There is no {error}.") from None
     return Outcome(words, asked, losses, vector)
 
 
@@ -177,7 +189,7 @@ def classes_of(run: Trace, ids: Sequence[int], vector: np.ndarray) -> Outcome:
     found = run.classes()
     none, n = np.zeros(0, np.float32), len(found.names)
     if (wrong := next((i for i in ids if not 0 <= i < n), None)) is not None:
-        raise Refused(f"There is no class {wrong}: they are counted from 0 to {n - 1}.")
+        raise HeadlightError(f"There is no class {wrong}: they are counted from 0 to {n - 1}.")
     if found.probabilities is None:
         return Outcome((), (), none, vector, tuple(zip(found.names, found.logits, strict=True))[:BEST])
     chances = found.probabilities
@@ -186,7 +198,7 @@ def classes_of(run: Trace, ids: Sequence[int], vector: np.ndarray) -> Outcome:
 
 
 def padded_of(
-    batch: Trace, free: Trace, alone: Trace, proofs: tuple[Inertness, Inertness], layer: int | None
+    batch: Trace, free: Trace, alone: Trace, proofs: tuple[PaddingInvariance, PaddingInvariance], layer: int | None
 ) -> PaddingEffect:
     """From a batch as seen from one of its texts, the same batch with visible padding, the text alone, and the comparisons with it."""
     masked, without = proofs
@@ -300,7 +312,7 @@ class LocalMasks(Worker):
 
         def prove() -> PaddingEffect:
             seen, unhidden = batch.text(text), free.text(text)
-            proofs = inertness(seen, alone), inertness(unhidden, alone)
+            proofs = padding_invariance(seen, alone), padding_invariance(unhidden, alone)
             return padded_of(seen, unhidden, alone, proofs, layer)
 
         return await self._pass(prove)
@@ -321,7 +333,7 @@ class LocalMasks(Worker):
     async def unmasked(self, key: str) -> UnmaskedFacts:
         """The text without the causal mask, nothing trained. Raises Refused for a model without one, or that does not write."""
 
-        return await self._rerun_once(("unmasked", key), key, lambda run: unmasked_facts(run, unmasked(run)))
+        return await self._rerun_once(("unmasked", key), key, lambda run: unmasked_facts(run, without_causal_mask(run)))
 
     async def unscaled(self, key: str) -> ScaleEffect:
         """Spread of the scores and entropy of the rows, with the division by √d and in a run without it."""
@@ -332,11 +344,13 @@ class LocalMasks(Worker):
         """Standard deviation of random q·k for several widths."""
         return await self._work_once(("spreads",), lambda: tuple(map(spread, WIDTHS)))
 
-    async def projections(self, d_model: int, widths: tuple[int, int, int], rows: int) -> Compared:
+    async def projections(self, d_model: int, widths: tuple[int, int, int], rows: int) -> ProjectionBenchmark:
         """One product for q, k and v against three, timed on the device of the models. Raises Refused for sizes that take too long."""
         try:
-            return await self._work(partial(timed, d_model, widths, rows, self.engine.device), slow=True)
+            return await self._work(
+                partial(benchmark_projections, d_model, widths, rows, self.engine.device), slow=True
+            )
         except ValueError as error:
-            raise Refused(
+            raise HeadlightError(
                 f"Three products of these sizes are not timed: {error} would take too long to make."
             ) from None

@@ -16,18 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..device import admit_large, array
-from ..errors import Refused
+from ..device import array, check_fits_or_retry
+from ..errors import HeadlightError
 from ..read import measures
 from ..read.attribution import Site as Attention
-from ..read.edge_attribution import Moves, adds, moves
-from ..read.findings import opening_look
-from ..read.head_roles import opening_of, openings, roles_of
-from ..read.measures import sink, spread
+from ..read.edge_attribution import TokenAttribution, head_logit_attribution, top_token_attribution
+from ..read.findings import opening_finding
+from ..read.head_roles import opening_edge_of, opening_edges, run_roles
+from ..read.measures import evenly_spaced, sink
 from ..run.attention import AttentionRecord, Receipt, patterns_of
 from ..run.from_attentions import AttentionsRecord, not_drawn
 from ..run.predictions import labels_of
-from ..run.recorder import Held
+from ..run.recorder import HeldTensor
 from ..run.request import Request
 from ..run.trace_record import still
 from ..trace import Trace
@@ -85,11 +85,11 @@ def whole_of(run: Trace, sites: Sequence[Site], looks: bool = True) -> FullRun:
     """
     _admit(sum(site.weights for site in sites))
     patterns = [*patterns_of(run.attention)]  # of each: [head, query, key]
-    look = opening_look(run, patterns) if looks else None
+    look = opening_finding(run, patterns) if looks else None
     return FullRun(
         {site.id: _heads(run, site, [patterns[i] for i in site.records]) for site in sites},
-        openings(run, patterns, look),
-        roles_of(run, patterns),
+        opening_edges(run, patterns, look),
+        run_roles(run, patterns),
         {
             site.id: sink([run.attention[i] for i in site.records], [patterns[i] for i in site.records])
             for site in sites
@@ -99,7 +99,9 @@ def whole_of(run: Trace, sites: Sequence[Site], looks: bool = True) -> FullRun:
 
 
 def _admit(weights: int) -> None:
-    admit_large(weights * 8, torch.device("cpu"), "Every weight of these heads", "Ask for tiles of them instead.")
+    check_fits_or_retry(
+        weights * 8, torch.device("cpu"), "Every weight of these heads", "Ask for tiles of them instead."
+    )
 
 
 def _heads(run: Trace, site: Site, of_layers: Sequence[Tensor]) -> Heads:
@@ -179,7 +181,7 @@ def measures_of(run: Trace, site: Site) -> Measures:
         if token in seen:
             repeats.append(i)
         seen[token] = i
-    echoes = [repeats[i] for i in spread(len(repeats), n)] if queries is keys else []
+    echoes = [repeats[i] for i in evenly_spaced(len(repeats), n)] if queries is keys else []
     found: dict[str, list[tuple[float | None, ...]]] = {name: [] for name in METRICS}
     for i in site.records:
         record = run.attention[i]
@@ -194,7 +196,9 @@ def measures_of(run: Trace, site: Site) -> Measures:
 
 def _rows_of(record: AttentionRecord, layers: int) -> list[int]:
     """Evenly spaced rows of a map, as many as METRIC_CELLS allows for all heads of this many layers."""
-    return spread(record.n_query, max(1, min(METRIC_ROWS, METRIC_CELLS // (layers * record.n_heads * record.n_key))))
+    return evenly_spaced(
+        record.n_query, max(1, min(METRIC_ROWS, METRIC_CELLS // (layers * record.n_heads * record.n_key)))
+    )
 
 
 def _measures_of_head(
@@ -242,16 +246,16 @@ def additions_of(run: Trace, site: Attention, position: int) -> HeadAdditions:
     """Raises TextError for a model whose logits are not sums over heads, IndexError for a position outside the run."""
     found = run.predictions([position], CANDIDATES)
     ids = list(found.ids[0])
-    values = adds(run, position, ids, site)
+    values = head_logit_attribution(run, position, ids, site)
     return HeadAdditions(tuple(zip(labels_of(run.loaded, ids), found.probs[0], strict=True)), array(values))
 
 
-def moves_of(run: Trace, site: Attention, position: int) -> Moves:
+def moves_of(run: Trace, site: Attention, position: int) -> TokenAttribution:
     """Contributions of each head to the logits of the most likely tokens. Raises as additions_of()."""
-    return moves(run, position, AMONG, site)
+    return top_token_attribution(run, position, AMONG, site)
 
 
-def words_of(run: Trace, moved: Moves, layer: int, head: int, additions: Tensor) -> HeadWords:
+def words_of(run: Trace, moved: TokenAttribution, layer: int, head: int, additions: Tensor) -> HeadWords:
     """One head, from the moves of all heads and the additions of its attention edges, [key]."""
     values = moved.values[layer, head]
     order = values.argsort().tolist()
@@ -446,20 +450,22 @@ def one_run(run: Trace, key: str, most: int) -> OneRun:
     """
     run = run if run.texts == 1 else run.text(run.index)
     if why := not_drawn(run):
-        raise Refused(why)
+        raise HeadlightError(why)
     facts = facts_of(run, key)
     if not facts.sites:
-        raise Refused("This run recorded no attention, so there is nothing to show. Trace a model that has attention.")
+        raise HeadlightError(
+            "This run recorded no attention, so there is nothing to show. Trace a model that has attention."
+        )
 
     def begin(record: int, head: int) -> int:
-        return opening_of(run, record, head).query
+        return opening_edge_of(run, record, head).query
 
     if facts.weights > most:
         small = [thumbnails_of(record) for record in run.attention]
         return OneRun(facts, None, begin, small, partial(_opened_head, run), still=partial(_still, run))
     whole = whole_of(run, facts.sites, looks=facts.non_finite is None)
     # Values that a long run does not hold would take another pass for each of its records.
-    if not all(isinstance(record.values, Held) for record in run.attention):
+    if not all(isinstance(record.values, HeldTensor) for record in run.attention):
         receipts = [record.receipt() for record in run.attention] if isinstance(run, AttentionsRecord) else []
         return OneRun(facts, whole, begin, receipts=receipts, still=partial(_still, run))
     norms: dict[SiteId, np.ndarray] = {

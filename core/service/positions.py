@@ -11,36 +11,36 @@ import torch
 from torch import Tensor
 
 from ..device import array
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..labs.positions import (
     RULES,
     Equivariance,
-    MovedOn,
+    PreRotary,
     Rule,
-    Unturned,
-    chances_by_gap,
+    ShiftInvariance,
+    before_rotary,
     closest_rows,
+    context_extensions,
     cosine_by_distance,
     end_loss,
     equivariance,
-    follows,
+    example_row,
     gap_after,
-    moved_on,
     pairs_to_swap,
-    rescaled,
+    probability_by_gap,
     score_by_distance,
-    stretches,
-    telling_row,
-    unturned,
+    shift_invariance,
+    token_vs_position,
+    with_rope_scaling,
 )
 from ..model.positions import alibi_slopes, relative_bucket
 from ..model.rules import DistanceBias
 from ..model.transformer import Stack
 from ..read import measures
-from ..read.measures import spread
+from ..read.measures import evenly_spaced
 from ..run.attention import AttentionRecord
 from ..run.predictions import labels_of
-from ..run.prompt import too_long
+from ..run.prompt import context_overflow_message
 from ..run.recorder import PositionRecord, table_rows
 from ..trace import Trace
 from .facts import Side, Site, SiteId
@@ -157,7 +157,7 @@ class TokenFollower:
 
 @dataclass(frozen=True, eq=False)
 class WordSwap:
-    """Effect of swapping two words on the heads of a site (core.labs.positions.Follows, as arrays)."""
+    """Effect of swapping two words on the heads of a site (core.labs.positions.SwapResponse, as arrays)."""
 
     # float32 [layer, head]: share of its attention by which a head's map differs from the map permuted with the words
     along: np.ndarray
@@ -187,7 +187,7 @@ BEYOND = 90  # tokens beyond the end of a table, in the example of the error mes
 MAX_COMPARED = 2048  # rows of a table that are compared with each other
 MAX_TABLE_ROWS = 256  # rows of a table in one answer
 CELLS = 24_000_000  # weights that are computed to measure how far the heads of a site move
-MOST_PLACES = 20  # tokens of a map of two swapped words; of a longer text, the relevant ones
+MAX_PLACES = 20  # tokens of a map of two swapped words; of a longer text, the relevant ones
 LONG, LAST = 512, 64  # tokens of a long text, and those at its end whose loss is measured
 MAX_GAP_TOKENS = 256  # tokens of a text for position_gap(): a run for each gap
 FAR = 128  # tokens; all larger distances share a bucket in T5
@@ -214,7 +214,7 @@ def _positions(run: Trace, record: PositionRecord) -> StackPositions:
             "closest": closest_rows(table) if n > 1 else None,
             "compared": n,
             "alike": array(cosine_by_distance(table[1:], REACH)) if n > 2 else None,
-            "too_long": too_long(config.n_ctx + BEYOND, run.spec.title, config.n_ctx),
+            "too_long": context_overflow_message(config.n_ctx + BEYOND, run.spec.title, config.n_ctx),
         }
     elif record.kind == "rotary":
         frequencies, _ = _stack(run, record.stack).frequencies(len(record.places), False, torch.device("cpu"))
@@ -255,11 +255,11 @@ def rows_of(run: Trace, stack: str, first: int, n: int) -> np.ndarray:
     config = run.config
     names = [name for name, _ in config.stacks]
     if stack not in names:
-        raise Refused(f"{run.spec.title} has no {stack}. It has {' and '.join(names)}.")
+        raise HeadlightError(f"{run.spec.title} has no {stack}. It has {' and '.join(names)}.")
     if not config.has_position_table:
-        raise Refused(f"{run.spec.title} adds no table of positions: its positions are {config.position}.")
+        raise HeadlightError(f"{run.spec.title} adds no table of positions: its positions are {config.position}.")
     if not (0 <= first < config.n_ctx and 1 <= n <= MAX_TABLE_ROWS):
-        raise Refused(f"This table has rows 0 to {config.n_ctx - 1}. Ask for at most {MAX_TABLE_ROWS} of them.")
+        raise HeadlightError(f"This table has rows 0 to {config.n_ctx - 1}. Ask for at most {MAX_TABLE_ROWS} of them.")
     return array(_rows(run, stack, range(first, min(first + n, config.n_ctx))))
 
 
@@ -279,16 +279,16 @@ def order_change(a: Trace, b: Trace, site: Site, reach: int) -> OrderEffect:
     first = a.attention[site.records[0]]
     mine, theirs = a.tokens_of(first), b.tokens_of(b.attention[site.records[0]])
     if len(a.attention) != len(b.attention) or any(x.ids != y.ids for x, y in zip(mine, theirs, strict=True)):
-        raise Refused("These two runs are of different tokens, so that no word of one is a word of the other.")
+        raise HeadlightError("These two runs are of different tokens, so that no word of one is a word of the other.")
     n = max(1, min(MOVED_ROWS, CELLS // (2 * len(site.records) * first.n_heads * first.n_key)))
-    rows = spread(first.n_query, n)
+    rows = evenly_spaced(first.n_query, n)
     within = site.id != "cross"
     before, after = (_line(a, first.stack), _line(b, first.stack, a)) if within else (None, None)
     moved: list[Tensor] = []
     found: tuple[list[Tensor], list[Tensor]] = ([], [])  # before and after, by layer
     for i in site.records:
         patterns = [run.attention[i].pattern(queries=rows).cpu() for run in (a, b)]
-        moved.append(measures.moved(patterns[0], patterns[1]))
+        moved.append(measures.total_variation(patterns[0], patterns[1]))
         for layers, pattern, line in zip(found, patterns, (before, after), strict=True):
             if line is not None:
                 layers.append(measures.by_distance(pattern, line[rows], reach, line))
@@ -313,7 +313,7 @@ def _line(run: Trace, stack: str, without: Trace | None = None) -> Tensor:
 
 
 def rotary_pairs_of(
-    run: Trace, record: AttentionRecord, before: Unturned, head: int, query: int, key: int
+    run: Trace, record: AttentionRecord, before: PreRotary, head: int, query: int, key: int
 ) -> RotaryPairs:
     """The rotary pairs of two words, whose query and key before RoPE are in `before`."""
     shared = head // (record.n_heads // record.n_kv_heads)
@@ -342,11 +342,11 @@ def scores_of(pairs: RotaryPairs, distances: Sequence[float]) -> np.ndarray:
 
 def swap_of(a: Trace, b: Trace, site: Site, words: tuple[int, int]) -> WordSwap:
     """From a run, and the run in which these two words are swapped."""
-    found = follows(a, b, site.records, *words)
+    found = token_vs_position(a, b, site.records, *words)
 
     def follower(by: Tensor, place: bool) -> TokenFollower:
         layer, head = divmod(int(by.argmax()), site.n_heads)
-        query, key, _ = telling_row(a, b, site.records[layer], head, words, place)
+        query, key, _ = example_row(a, b, site.records[layer], head, words, place)
         return TokenFollower(layer, head, query, key, by[layer, head].item())
 
     return WordSwap(
@@ -372,7 +372,7 @@ def swapped_maps(a: AttentionRecord, b: AttentionRecord, head: int, query: int, 
     """
     n = a.n_query
     places = list(range(n))
-    if n > MOST_PLACES:
+    if n > MAX_PLACES:
         first, second = words
         other = {first: second, second: first}
         rows = [x.pattern(head, query)[0, 0].cpu() for x in (a, b)]
@@ -380,7 +380,7 @@ def swapped_maps(a: AttentionRecord, b: AttentionRecord, head: int, query: int, 
         columns = [x.pattern(head, keys=[first, second])[0].cpu() for x in (a, b)]  # [query, 2]
         change = (columns[1] - columns[0]).abs().sum(-1).argsort(descending=True, stable=True).tolist()
         chosen = {0, query, first, second}
-        for some, most in ((attended, 2 * MOST_PLACES // 3), (change, MOST_PLACES)):
+        for some, most in ((attended, 2 * MAX_PLACES // 3), (change, MAX_PLACES)):
             for place in map(int, some):
                 if len(chosen) >= most:
                     break
@@ -393,7 +393,7 @@ def swapped_maps(a: AttentionRecord, b: AttentionRecord, head: int, query: int, 
 def context_extensions_of(run: Trace, factor: float) -> ContextExtensions:
     """Context extensions of a run's model. Raises Refused for a model without RoPE."""
     config = run.config
-    found = stretches(config, factor)
+    found = context_extensions(config, factor)
     return ContextExtensions(
         config.n_ctx,
         config.rotary_base,
@@ -407,8 +407,8 @@ def context_extensions_of(run: Trace, factor: float) -> ContextExtensions:
 def end_loss_of(run: Trace, text: str, rule: Rule, factor: float, dropped: bool) -> EndLoss:
     """Loss at the end of the first LONG tokens of a text, or of as many as the model takes."""
     if run.config.kind != "decoder" or run.config.head == "none":
-        raise Refused(f"{run.spec.title} does not write on: there is no loss of a next word. Choose a decoder.")
-    loaded = rescaled(run.loaded, rule, factor) if rule != "none" else run.loaded
+        raise HeadlightError(f"{run.spec.title} does not write on: there is no loss of a next word. Choose a decoder.")
+    loaded = with_rope_scaling(run.loaded, rule, factor) if rule != "none" else run.loaded
     ids = list(loaded.tokens(text).ids)[: min(LONG, run.config.n_ctx)]
     last = min(LAST, len(ids) - 1)
     return EndLoss(end_loss(loaded, ids, last, dropped), last, len(ids))
@@ -417,13 +417,13 @@ def end_loss_of(run: Trace, text: str, rule: Rule, factor: float, dropped: bool)
 def position_gap_of(run: Trace, rule: Rule, factor: float, gaps: Sequence[int]) -> PositionGap:
     """Probability of the top prediction with `gaps` positions skipped after the last comma."""
     if run.config.kind != "decoder" or run.config.head == "none":
-        raise Refused(f"{run.spec.title} does not write on: there is no next word. Choose a decoder.")
+        raise HeadlightError(f"{run.spec.title} does not write on: there is no next word. Choose a decoder.")
     if len(run.source) > MAX_GAP_TOKENS:
-        raise Refused(
+        raise HeadlightError(
             f"A text of {len(run.source)} tokens is too long to pull apart: type one of {MAX_GAP_TOKENS} at most."
         )
     after = gap_after(run.source)
-    found = list(chances_by_gap(run, rule, factor, gaps, after))
+    found = list(probability_by_gap(run, rule, factor, gaps, after))
     word = labels_of(run.loaded, [found[0][0]])[0]
     return PositionGap(after, word, tuple(gaps), tuple(chance for _, chance in found))
 
@@ -457,9 +457,9 @@ class LocalPositions(Worker):
         """Verifies that order enters only through positions: an encoder's words are moved to other positions."""
         return await self._rerun_once(("equivariance", key, tuple(places)), key, lambda run: equivariance(run, places))
 
-    async def moved_on(self, key: str, by: int) -> MovedOn:
+    async def moved_on(self, key: str, by: int) -> ShiftInvariance:
         """Effect of shifting the whole text by this many positions on the scores and weights."""
-        return await self._rerun_once(("moved on", key, by), key, lambda run: moved_on(run, by))
+        return await self._rerun_once(("moved on", key, by), key, lambda run: shift_invariance(run, by))
 
     async def rotary_pairs(self, key: str, record: int, head: int, query: int, at: int) -> RotaryPairs:
         """One query and one key, `at`, before RoPE, and everything that determines their score at a distance."""
@@ -470,7 +470,7 @@ class LocalPositions(Worker):
             ("key", at, found.n_key),
         ):
             check_below(what, value, n)
-        before = await self._rerun_once(("unturned", key, record), key, lambda run: unturned(run, found))
+        before = await self._rerun_once(("unturned", key, record), key, lambda run: before_rotary(run, found))
         return await self._work(partial(rotary_pairs_of, await self._run(key), found, before, head, query, at))
 
     async def pairs_to_swap(self, key: str, side: Side) -> tuple[tuple[int, int], ...]:
@@ -498,7 +498,7 @@ class LocalPositions(Worker):
         for place in (query, *words):
             check_below("query", place, found.n_query)
         if found.site != "attn":
-            raise Refused("Words are swapped within one text: cross-attention looks from one into another.")
+            raise HeadlightError("Words are swapped within one text: cross-attention looks from one into another.")
         return await self._work(partial(swapped_maps, found, changed, head, query, words))
 
     async def context_extensions(self, key: str, factor: float) -> ContextExtensions:

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from ..errors import Busy
+from ..errors import ServerBusy
 from ..model.hooks import between_layers
 
 T = TypeVar("T")
@@ -267,10 +267,10 @@ class Slots:
         visitors = [accounts for accounts in askers if accounts]
         with self._lock:
             if self.taken >= self.most:
-                raise Busy(self.many.format(n=self.taken))
+                raise ServerBusy(self.many.format(n=self.taken))
             own = min((self._by_visitor.get(one, 0) for one in visitors), default=0)
             if own >= max(MIN_TASKS_OF_ONE, min(MAX_TASKS_OF_ONE, self.most - self.taken)):
-                raise Busy(self.own.format(n=own))
+                raise ServerBusy(self.own.format(n=own))
             self.taken += 1
             for one in visitors:
                 self._by_visitor[one] = self._by_visitor.get(one, 0) + 1

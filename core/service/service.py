@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..device import array
-from ..errors import Refused, TextError
+from ..errors import HeadlightError, TextError
 from ..model.config import ModelConfig
 from ..model.text import from_ids, tokenize
 from ..patching.edited_runs import HeadEffects
@@ -190,18 +190,18 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalSweeps, LocalTrai
             site = "cross_attn" if of.site == "cross" else "attn"
             records = [r for r in run.attention if (r.stack, r.layer, r.site) == (stack, layer, site)]
             if not records or not 0 <= of.head < records[0].n_heads:
-                raise Refused(f"This run has no head {of.head} in layer {layer} of its {stack}.")
+                raise HeadlightError(f"This run has no head {of.head} in layer {layer} of its {stack}.")
             record = await self._with_values(records[0]) if what == "z" else records[0]
             return await self._work(partial(head_values, record, what, of.head, most))
         if what == "position":
             table = next((record.table() for record in run.positions if record.stack == stack), None)
             if table is None:
-                raise Refused(f"This run adds no table of positions in its {stack}.")
+                raise HeadlightError(f"This run adds no table of positions in its {stack}.")
             return await self._work(partial(first_values, table, most))
         outside = {"embed": f"{stack}.embed.hook_embed", "final": f"{stack}.hook_final"}
         norms = run.residual_norms.get(outside.get(what, f"{stack}.blocks.{layer}.hook_{what}"))
         if norms is None:
-            raise Refused(f"This run has no {what} in layer {layer} of its {stack}.")
+            raise HeadlightError(f"This run has no {what} in layer {layer} of its {stack}.")
         return Values(array(norms[None, : 4 * most]), 1, len(norms))
 
     async def point(self, key: str, point: str, positions: Sequence[int] | None = None) -> np.ndarray:
@@ -209,7 +209,7 @@ class LocalService(LocalMaps, LocalMasks, LocalPositions, LocalSweeps, LocalTrai
         try:
             return array(await self._rerun(key, lambda run: run.activation(point, positions)))
         except KeyError as error:
-            raise Refused(f"This run has no such numbers: {error.args[0]}.") from None
+            raise HeadlightError(f"This run has no such numbers: {error.args[0]}.") from None
 
     async def predictions(self, key: str, positions: Sequence[int] | None = None, k: int = 10) -> Predictions:
         """The k most likely next tokens at each position. None: the last real token."""

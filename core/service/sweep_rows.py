@@ -26,11 +26,11 @@ from ..patching.head_sweeps import Sweep, final_token_input, logit_diff_between,
 from ..patching.path_patching import PathEdge, begin_paths
 from ..patching.sentence_pairs import Pair, checked, pair_tokens
 from ..read.attribution import head_pushes
-from ..run.predictions import allowed_scores, following, labels_of
+from ..run.predictions import allowed_scores, labels_of, next_token_constraints
 from ..trace import Trace, trace
 
 MAX_WATCHED = 6  # tokens whose log probabilities are sent for every component
-MOST_WORDS = 12  # positions whose residual stream is patched: if there are more, those with the largest estimates
+MAX_WORDS = 12  # positions whose residual stream is patched: if there are more, those with the largest estimates
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,17 +227,17 @@ def patched_positions(run: Trace, other: Trace | None, found: AttributionEstimat
         return ()
     first = first_difference(final_token_input(run), final_token_input(other), found.position)
     tokens = range(first, found.position + 1)
-    if len(tokens) <= MOST_WORDS:
+    if len(tokens) <= MAX_WORDS:
         return tuple(tokens)
     strength = np.abs(found.resid).max(0)
-    others = sorted(tokens[1:-1], key=lambda token: -strength[token])[: MOST_WORDS - 2]
+    others = sorted(tokens[1:-1], key=lambda token: -strength[token])[: MAX_WORDS - 2]
     return tuple(sorted((first, found.position, *others)))
 
 
 def log_p_of(run: Trace, position: int, watched: Sequence[int]) -> np.ndarray:
     """float32 [watched]: log p of these tokens after a position."""
     logits = run.activation("head.hook_logits", [position]).float()
-    scores = allowed_scores(logits, following(run.loaded, final_token_input(run), [position]))
+    scores = allowed_scores(logits, next_token_constraints(run.loaded, final_token_input(run), [position]))
     return torch.log_softmax(scores, -1)[0, list(watched)].cpu().numpy()
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..patching.counterfactual import Component
 from ..patching.edited_runs import RowAnswers, Rows, together
 from ..patching.head_sweeps import (
@@ -272,7 +272,7 @@ class LocalSweeps(Worker):
     async def _run_paths(self, key: str, request: PatchRequest, paths: PathRequest, publish: Publish) -> PathEdges:
         run, other = await self._both_runs(key, request)
         if other is None:
-            raise Refused("Paths carry what is different in another sentence. Give one.")
+            raise HeadlightError("Paths carry what is different in another sentence. Give one.")
         with self._sweep_slot():
             runs = await self._sweep_pass(partial(begin_path_runs, run, other, request, paths))
             done: list[PathEdge] = []
@@ -305,7 +305,7 @@ class LocalSweeps(Worker):
         try:
             yield
         except IndexError as error:
-            raise Refused(f"This run has no {error}.") from None
+            raise HeadlightError(f"This run has no {error}.") from None
         finally:
             release_slot()
 

@@ -24,14 +24,14 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Literal
 
-from ..errors import Busy, Refused
+from ..errors import HeadlightError, ServerBusy
 from ..learn.text_training import SECONDS, STEPS, Text
-from ..learn.training import State
+from ..learn.training import RunState
 from .event_loop import into_loop
-from .training import ENVIRONMENT, MOST_ACTIVE, MOST_WAITING, tensors_from
+from .training import ENVIRONMENT, MAX_ACTIVE, MAX_WAITING, tensors_from
 
 COMMAND = (sys.executable, "-m", f"{__package__}.training_process", "text")
-MOST_KEPT = 40  # texts of visitors who are not watching
+MAX_KEPT = 40  # texts of visitors who are not watching
 FORGOTTEN = 1800.0  # seconds after which such a text is dropped
 NEVER_WATCHED = 15.0  # seconds that a new text is queued before its visitor watches
 LEFT = 120.0  # seconds that it stays queued after its visitor has left
@@ -63,7 +63,7 @@ class TextModel:
     """Weights and optimizer state of a run's last frame, and its loss."""
 
     of: Text
-    state: State
+    state: RunState
     loss: float
 
 
@@ -115,10 +115,12 @@ class TextTrainer:
             self.forget(visitor)
             self._sweep()
             waiting = [name for name, run in self._runs.items() if run.state == "waiting"]
-            if len(waiting) >= MOST_WAITING:
+            if len(waiting) >= MAX_WAITING:
                 unwatched = next((name for name in waiting if not self._runs[name].watchers), None)
                 if unwatched is None:
-                    raise Busy(f"{len(waiting)} trainings wait already, and that is the most. Try again in a minute.")
+                    raise ServerBusy(
+                        f"{len(waiting)} trainings wait already, and that is the most. Try again in a minute."
+                    )
                 self._dequeue(unwatched)
             self._runs[visitor] = _Run(of, self.seconds, self.steps, seen=self.clock())
             self._start_waiting()
@@ -175,16 +177,16 @@ class TextTrainer:
         with self._lock:
             run = self._mine(visitor)
             if run.resume is None or not run.frames:
-                raise Refused(UNLEARNT)
+                raise HeadlightError(UNLEARNT)
             of, state, loss = run.of, run.resume, run.frames[-1]["loss"]
-        return TextModel(of, State(int(state["step"]), tensors_from(state["tensors"])), loss)
+        return TextModel(of, RunState(int(state["step"]), tensors_from(state["tensors"])), loss)
 
     def model_of(self, key: str) -> TextModel:
         """The same by the key of an idle run. Raises Refused for any other key."""
         with self._lock:
             visitor = next((name for name, run in self._runs.items() if key and run.key == key), None)
             if visitor is None:
-                raise Refused(GONE)
+                raise HeadlightError(GONE)
             return self.model(visitor)
 
     def close(self) -> None:
@@ -237,7 +239,7 @@ class TextTrainer:
 
     def _mine(self, visitor: str) -> _Run:
         if visitor not in self._runs:
-            raise Refused(NONE)
+            raise HeadlightError(NONE)
         return self._runs[visitor]
 
     def _place(self, run: _Run) -> tuple[int, float]:
@@ -258,7 +260,7 @@ class TextTrainer:
         """Start waiting runs that are watched while there are free slots, and notify the others of their place in the queue."""
         active = sum(run.state == "running" for run in self._runs.values())
         for run in list(self._runs.values()):
-            if run.state == "waiting" and run.watchers and active < MOST_ACTIVE:
+            if run.state == "waiting" and run.watchers and active < MAX_ACTIVE:
                 active += 1
                 self._start(run)
         for run in self._runs.values():
@@ -272,7 +274,7 @@ class TextTrainer:
                 self._dequeue(name)
         idle = [name for name, run in self._runs.items() if not run.watchers and run.state != "waiting"]
         old = [name for name in idle if self.clock() - self._runs[name].seen > FORGOTTEN]
-        for name in {*old, *idle[: max(0, len(idle) - MOST_KEPT)]}:
+        for name in {*old, *idle[: max(0, len(idle) - MAX_KEPT)]}:
             self.forget(name)
 
     def _dequeue(self, visitor: str) -> None:

@@ -25,7 +25,7 @@ import torch
 
 from ..checkpoints import Loaded
 from ..device import array
-from ..errors import Busy, CheckpointError, Refused
+from ..errors import CheckpointError, HeadlightError, ServerBusy
 from ..learn import recorded_runs, watched_training
 from ..learn.watched_training import Frame, Point, Spec, Weights
 from .engine import Engine
@@ -75,9 +75,9 @@ class LookFacts:
     ahead: np.ndarray  # float32 [layer, head]
 
 
-MOST_ACTIVE = 2
-MOST_WAITING = 20
-MOST_PAUSED = 8  # paused runs; the oldest ones beyond that end
+MAX_ACTIVE = 2
+MAX_WAITING = 20
+MAX_PAUSED = 8  # paused runs; the oldest ones beyond that end
 KEPT_BYTES = 192 << 20  # of frames of runs without a viewer
 # Of the training process: one thread, so that visitors keep the other cores
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -174,7 +174,7 @@ class Trainer:
         with self._lock:
             run = self._known(spec)
             if run is None or not run.points:
-                raise Refused(NONE)
+                raise HeadlightError(NONE)
             self._runs.move_to_end(spec)
             return TrainingUpdate(
                 run.state, points=tuple(run.points), frames=tuple(map(frame_facts, run.frames)), why=run.why
@@ -189,7 +189,7 @@ class Trainer:
                 return tuple(run.frames)
         shipped = recorded_runs.read(self.ends, spec) if run is None else None
         if shipped is None:
-            raise Refused(NONE)
+            raise HeadlightError(NONE)
         return tuple(shipped[1])
 
     def pause(self, spec: Spec) -> None:
@@ -221,8 +221,8 @@ class Trainer:
                 run = None
             if run is None:
                 waiting = sum(other.state == "waiting" for other in self._runs.values())
-                if waiting >= MOST_WAITING:
-                    raise Busy(f"{waiting} trainings wait already, and that is the most. Try again in a minute.")
+                if waiting >= MAX_WAITING:
+                    raise ServerBusy(f"{waiting} trainings wait already, and that is the most. Try again in a minute.")
                 run = self._runs[spec] = Training(spec, next(self._numbers))
             self._runs.move_to_end(spec)
             if run.state == "paused":
@@ -264,7 +264,7 @@ class Trainer:
         """Start waiting runs while there are free slots."""
         active = sum(run.state == "running" for run in self._runs.values())
         for run in list(self._runs.values()):
-            if active >= MOST_ACTIVE:
+            if active >= MAX_ACTIVE:
                 return
             if run.state == "waiting":
                 run.state = "running"
@@ -291,7 +291,7 @@ class Trainer:
     def _drop(self, but: Training | None = None) -> None:
         """Drop runs without viewers: the oldest paused ones beyond MOST_PAUSED, and finished ones until the rest fit."""
         paused = [run for run in self._runs.values() if run.state == "paused"]
-        for run in paused[: max(0, len(paused) - MOST_PAUSED)]:
+        for run in paused[: max(0, len(paused) - MAX_PAUSED)]:
             self._end(run)
         held = sum(run.nbytes for run in self._runs.values())
         for spec, run in list(self._runs.items()):
@@ -430,7 +430,7 @@ MAX_FRAMES_PER_ANSWER = 3  # so that the first ones arrive soon
 
 def look_facts(spec: Spec, frame: watched_training.Frame, of: watched_training.Example) -> LookFacts:
     """Predictions of a frame on an example."""
-    seen = watched_training.look(spec, frame, of)
+    seen = watched_training.evaluate_example(spec, frame, of)
     pattern, finds, ahead = (array(x) for x in (seen.pattern, seen.finds, seen.ahead))
     return LookFacts(seen.step, pattern, seen.p, seen.best, seen.own, finds, ahead)
 
@@ -457,7 +457,7 @@ class LocalTraining(Worker):
         """The model of a frame as a zip: config, weights, tokenizer, recipe, model card. Raises Refused if there is no such frame."""
         frames = {frame.step: frame for frame in self._trainer.frames(spec)}
         if step not in frames:
-            raise Refused(f"This training keeps no step {step}. It keeps {', '.join(map(str, frames))}.")
+            raise HeadlightError(f"This training keeps no step {step}. It keeps {', '.join(map(str, frames))}.")
         return await self._work(partial(watched_training.archive, spec, frames[step]), slow=True)
 
     async def looks(self, spec: Spec, example: str, after: int = -1) -> tuple[LookFacts, ...]:
@@ -483,7 +483,7 @@ class LocalTraining(Worker):
         title = watched_training.described(spec).title
         try:
             frames = {frame.step: frame for frame in self._trainer.frames(spec)}
-        except Refused:
+        except HeadlightError:
             raise CheckpointError(
                 f"{title}: this run is not kept here any more. Open Train with the same task, twin and seed and press "
                 "Train: it comes to the same weights."

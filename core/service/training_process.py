@@ -19,9 +19,9 @@ from typing import Any, BinaryIO
 
 import torch
 
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..learn.text_training import STEPS, Text, TextFrame, TextPoint, baselines, text_run
-from ..learn.training import State
+from ..learn.training import RunState
 from ..learn.watched_training import Frame, Point, Spec, States, run
 from .training import frame_text, spec_from, tensors_from, tensors_text
 
@@ -92,7 +92,7 @@ def _turn(
         except StopIteration:
             done = True
             break
-        except Refused as refusal:
+        except HeadlightError as refusal:
             done, why = True, str(refusal)
             break
         if made is None:
@@ -126,7 +126,7 @@ def text_main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout
     end_with(commands)
     start = None
     if (state := command.get("start")) is not None:
-        start = State(int(state["step"]), tensors_from(state["tensors"]))
+        start = RunState(int(state["step"]), tensors_from(state["tensors"]))
     try:
         text = Text(command["text"], command["unit"], command["seed"])
         if start is None:
@@ -139,7 +139,7 @@ def text_main(commands: BinaryIO = sys.stdin.buffer, news: BinaryIO = sys.stdout
             else:
                 send(frame=text_frame_text(made))
         send(ended=True)
-    except Refused as refusal:
+    except HeadlightError as refusal:
         send(failed=str(refusal))
 
 

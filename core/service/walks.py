@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import fields
 from functools import partial
 
-from ..errors import Refused
-from ..labs.worked_examples import ResidualPath, residual_paths
-from ..read.key_steps import Strip, strip
+from ..errors import HeadlightError
+from ..labs.worked_examples import ResidualPath, residual_gradients
+from ..read.key_steps import ResidualProfile, residual_profile
 from ..read.layer_walk import (
-    Added,
-    Guess,
+    LayerWalk,
+    LensGuess,
     Routing,
+    SublayerNorms,
     Terms,
     Walk,
-    WalkFacts,
     WalkNumber,
     additions,
     guesses,
@@ -36,7 +36,7 @@ class LocalWalks(Worker):
         super().__init__(engine, workers)
         self._walks = AnswerCache(WALK_BYTES, walk_bytes, engine.weight_versions)
 
-    async def walk(self, key: str, stack: str, layer: int, query: int) -> WalkFacts:
+    async def walk(self, key: str, stack: str, layer: int, query: int) -> LayerWalk:
         """The values of one token at every step of a layer, and what is needed to recompute them after a change."""
         found = await self._walk(key, stack, layer, query)
         return await self._pass(partial(walk_facts, found))
@@ -47,19 +47,19 @@ class LocalWalks(Worker):
         try:
             return await self._work(partial(terms, found, number.step, number.index, k))
         except KeyError as error:
-            raise Refused(f"This layer has {error.args[0]}.") from None
+            raise HeadlightError(f"This layer has {error.args[0]}.") from None
         except (IndexError, ValueError) as error:
-            raise Refused(f"There is {error}." if isinstance(error, IndexError) else f"{error}.") from None
+            raise HeadlightError(f"There is {error}." if isinstance(error, IndexError) else f"{error}.") from None
 
-    async def additions(self, key: str, stack: str) -> tuple[Added, ...]:
+    async def additions(self, key: str, stack: str) -> tuple[SublayerNorms, ...]:
         """Norm of the vector that each sublayer adds to each token's stream, the first sublayer first."""
 
-        async def make() -> tuple[Added, ...]:
+        async def make() -> tuple[SublayerNorms, ...]:
             run = await self._run(key)
             try:
                 return await self._work(partial(additions, run, stack))
             except KeyError:
-                raise Refused(f"This run has no stack called {stack!r}.") from None
+                raise HeadlightError(f"This run has no stack called {stack!r}.") from None
 
         return await self._kept.get(("additions", key, stack), make)
 
@@ -67,16 +67,18 @@ class LocalWalks(Worker):
         """Experts of each token in each layer. Raises Refused for a stack without experts."""
         return await self._rerun_once(("experts", key, stack), key, lambda run: routing(run, stack))
 
-    async def guesses(self, key: str, query: int | None = None) -> tuple[Guess, ...]:
+    async def guesses(self, key: str, query: int | None = None) -> tuple[LensGuess, ...]:
         """Logit lens of one token after every addition to its stream. None: the last real token."""
         return await self._rerun_once(("guesses", key, query), key, lambda run: guesses(run, query))
 
-    async def strip(self, key: str, stack: str, position: int | None = None) -> Strip:
+    async def strip(self, key: str, stack: str, position: int | None = None) -> ResidualProfile:
         """Residual stream of one token across a stack, layer by layer. None: the last real token."""
         try:
-            return await self._rerun_once(("strip", key, stack, position), key, lambda run: strip(run, stack, position))
+            return await self._rerun_once(
+                ("strip", key, stack, position), key, lambda run: residual_profile(run, stack, position)
+            )
         except KeyError:
-            raise Refused(f"This run has no stack called {stack!r}.") from None
+            raise HeadlightError(f"This run has no stack called {stack!r}.") from None
 
     async def ending(self, key: str, position: int | None = None, k: int = 10) -> Ending:
         """End of the pass at one position: final norm, unembedding and softmax. Raises Refused for a model without a head."""
@@ -84,7 +86,7 @@ class LocalWalks(Worker):
 
     async def residual_paths(self) -> tuple[ResidualPath, ...]:
         """Gradients of fresh layers with and without residual connections and norms."""
-        return await self._kept.get("residual paths", lambda: self._work(residual_paths, slow=True))
+        return await self._kept.get("residual paths", lambda: self._work(residual_gradients, slow=True))
 
     async def _walk(self, key: str, stack: str, layer: int, query: int) -> Walk:
         async def make() -> partial[Walk]:

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from .. import device
 from ..edits import Intervention
-from ..errors import Refused
+from ..errors import HeadlightError
 from ..run.attention import AttentionRecord
 from ..run.predictions import Predictions
-from ..run.recorder import Held
+from ..run.recorder import HeldTensor
 from ..run.request import Request
 from ..trace import Trace
 from .engine import OWN, Engine
@@ -94,7 +94,7 @@ class Worker:
         try:
             return await self._pass(partial(make, run), background)
         except IndexError as error:
-            raise Refused(f"This run has no {error}.") from None
+            raise HeadlightError(f"This run has no {error}.") from None
 
     async def _rerun_once(self, name: Hashable, key: str, make: Callable[[Trace], T], background: bool = False) -> T:
         """Like _rerun(), cached under `name`."""
@@ -116,7 +116,7 @@ class Worker:
         return await self._kept.get(name, lambda: self._work(make, slow=True))
 
     def _guarded(self, make: Callable[[], T]) -> T:
-        with device.guarded(self.engine.device, "This picture", SHORTER):
+        with device.oom_guard(self.engine.device, "This picture", SHORTER):
             return make()
 
     # parts of a run
@@ -130,7 +130,7 @@ class Worker:
         run = await self._run(key)
         sites = {found.id: found for found in run_sites(run)}
         if site not in sites:
-            raise Refused(f"This run has no attention called {site!r}. It has {', '.join(sites)}.")
+            raise HeadlightError(f"This run has no attention called {site!r}. It has {', '.join(sites)}.")
         return run, sites[site]
 
     async def _norms(self, key: str, run: Trace, record: int) -> Tensor:
@@ -143,15 +143,15 @@ class Worker:
 
     async def _with_values(self, record: AttentionRecord) -> AttentionRecord:
         """The record with its values, which another pass computes if the run is too long to hold them."""
-        if isinstance(record.values, Held):
+        if isinstance(record.values, HeldTensor):
             return record
-        return replace(record, values=Held(await self._pass(record.values)))
+        return replace(record, values=HeldTensor(await self._pass(record.values)))
 
 
 def check_below(what: str, value: int, n: int) -> None:
     """Raises Refused unless 0 ≤ value < n."""
     if not 0 <= value < n:
-        raise Refused(f"There is no {what} {value} in this run: they are counted from 0 to {n - 1}.")
+        raise HeadlightError(f"There is no {what} {value} in this run: they are counted from 0 to {n - 1}.")
 
 
 def nbytes(value: object) -> int:

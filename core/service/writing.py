@@ -14,17 +14,18 @@ from ..plan import KVCache, kv_cache
 from ..run.prompt import Prompt
 from ..run.request import Request
 from ..trace import Trace
-from ..write.beams import BeamStep, grow
-from ..write.generate import Draft, Sampling, admit_writing, append_tokens
+from ..write.beams import BeamStep, extend_beams
+from ..write.generate import DecodingState, Sampling, append_tokens, check_generation_fits
 from ..write.writer import (
     CacheCost,
+    ChosenToken,
     LensColumn,
     LensRow,
     Opening,
-    Reading,
-    Taken,
+    TokenDistribution,
+    WordAttribution,
     Writer,
-    Wrote,
+    attribute_tokens,
     beginning,
     cache_cost,
     check_path,
@@ -33,7 +34,6 @@ from ..write.writer import (
     labels,
     lens,
     lens_columns,
-    wrote,
 )
 from .engine import Engine
 from .event_loop import AnswerCache
@@ -42,7 +42,7 @@ from .worker import Worker
 
 T = TypeVar("T")
 
-MOST_WRITTEN = 512  # tokens after a prompt, so that a link can name them
+MAX_WRITTEN = 512  # tokens after a prompt, so that a link can name them
 PREPARED_BYTES = (
     32 << 20
 )  # of prompts that were read and not continued: everyone who opens a shared text requests the same
@@ -79,8 +79,8 @@ class PreparedText:
 class WrittenToken:
     """One more token. There is no reading after a token that ends the text."""
 
-    taken: Taken
-    reading: Reading | None
+    taken: ChosenToken
+    reading: TokenDistribution | None
     labels: dict[int, str]
     joins_previous: tuple[int, ...]
     over: Over
@@ -99,7 +99,7 @@ class BeamsGrown:
 class WordContributions:
     """Heads and attention edges that contributed to each written token. Empty if logits are not sums over edges."""
 
-    words: tuple[Wrote, ...]
+    words: tuple[WordAttribution, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class IncrementalText:
     """A text that is written token by token after a run's prompt. Every method runs the model: call it in the queue of passes."""
 
     def __init__(self, run: Trace, request: Request, path: tuple[int, ...], room: int) -> None:
-        check_room(len(path), MOST_WRITTEN)
+        check_room(len(path), MAX_WRITTEN)
         self.run, self.loaded = run, run.loaded
         self.prompt = prompt_of(run, request)
         self.writer = Writer(self.loaded, self.prompt, path, room)
@@ -161,7 +161,7 @@ class IncrementalText:
 
     def seek(self, path: tuple[int, ...], room: int) -> bool:
         """Continue after another path, for another reader. False if the text must be read from its start."""
-        check_room(len(path), MOST_WRITTEN)
+        check_room(len(path), MAX_WRITTEN)
         self.run.forward.weights.check()
         if not self.writer.turn_to(path, room):
             return False
@@ -188,7 +188,7 @@ class IncrementalText:
             return "end"
         if self.writer.is_over:
             return "positions"
-        return "most" if len(self.writer.path) >= MOST_WRITTEN else ""
+        return "most" if len(self.writer.path) >= MAX_WRITTEN else ""
 
 
 class IncrementalBeams:
@@ -198,10 +198,10 @@ class IncrementalBeams:
         loaded = run.loaded
         prompt = prompt_of(run, request)
         check_path(loaded, prompt, ())
-        admit_writing(loaded, prompt, n_beams, n, True)
-        draft = Draft(loaded, prompt, True)  # n limits the search, not the length of a text
+        check_generation_fits(loaded, prompt, n_beams, n, True)
+        draft = DecodingState(loaded, prompt, True)  # n limits the search, not the length of a text
         self.labels = Labels(loaded)
-        self.steps = grow(loaded, draft, frozenset(loaded.end_ids), n_beams, 1.0, n)
+        self.steps = extend_beams(loaded, draft, frozenset(loaded.end_ids), n_beams, 1.0, n)
 
     def grow(self) -> BeamsGrown | None:
         """The next step; None if the search is over."""
@@ -337,7 +337,7 @@ class LocalWriting(Worker):
         """Logit lens at many positions of the text with `path` after it, from one pass."""
 
         def make(run: Trace, prompt: Prompt) -> LensWords:
-            check_room(len(path), MOST_WRITTEN)
+            check_room(len(path), MAX_WRITTEN)
             columns = lens_columns(run.loaded, prompt, path, positions)
             named = dict.fromkeys(i for column in columns for i in (*column.ids, column.token))
             return LensWords(columns, labels(run.loaded, named))
@@ -348,8 +348,8 @@ class LocalWriting(Worker):
         """Heads and attention edges that contributed to each token of `path`, and to each of the last ones of the run's text."""
 
         def make(run: Trace, prompt: Prompt) -> WordContributions:
-            check_room(len(path), MOST_WRITTEN)
-            return WordContributions(wrote(run.loaded, prompt, path))
+            check_room(len(path), MAX_WRITTEN)
+            return WordContributions(attribute_tokens(run.loaded, prompt, path))
 
         return await self._with_prompt(("wrote", key, tuple(path)), key, make)
 

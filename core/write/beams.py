@@ -12,7 +12,17 @@ import torch
 
 from ..checkpoints import Loaded
 from ..errors import GenerationError
-from .generate import Draft, Ending, RawPrompt, Texts, WritingOptions, WritingRequest, begin, check_counts, decoded
+from .generate import (
+    DecodingState,
+    FinishReason,
+    RawPrompt,
+    Texts,
+    WritingOptions,
+    WritingRequest,
+    begin,
+    check_counts,
+    decoded,
+)
 
 
 @dataclass(frozen=True)
@@ -23,7 +33,7 @@ class Beam:
     text: str
     log_prob: float
     score: float
-    ending: Ending
+    ending: FinishReason
 
 
 @dataclass(frozen=True)
@@ -72,12 +82,12 @@ def beam_steps(
         raise GenerationError(f"length_penalty is {length_penalty}, but it must be a finite number. 1.0 is usual.")
     request = WritingRequest.of(text, options, WritingOptions)
     stops, draft = begin(loaded, request, n_beams)
-    return grow(loaded, draft, stops, n_beams, length_penalty, request.max_tokens)
+    return extend_beams(loaded, draft, stops, n_beams, length_penalty, request.max_tokens)
 
 
 @torch.inference_mode()
-def grow(
-    loaded: Loaded, draft: Draft, stops: frozenset[int], n_beams: int, length_penalty: float, max_tokens: int
+def extend_beams(
+    loaded: Loaded, draft: DecodingState, stops: frozenset[int], n_beams: int, length_penalty: float, max_tokens: int
 ) -> Iterator[BeamStep]:
     """The steps of a search from a draft with one row for each text."""
     n_texts, vocab_size, n_prompt = draft.ids.shape[0], loaded.config.vocab_size, draft.n
@@ -95,7 +105,7 @@ def grow(
         total = (scores.flatten()[:, None] + log_probs).view(n_texts, width * vocab_size)
         # Twice the number of beams, since up to half of them may end here.
         best, places = total.topk(min(2 * n_beams, total.shape[1]))
-        ending: Ending | None = "max_tokens" if length == max_tokens else "positions" if draft.is_full else None
+        ending: FinishReason | None = "max_tokens" if length == max_tokens else "positions" if draft.is_full else None
         candidates, going = [], []
         for i, search in enumerate(searches):
             tokens = [divmod(place, vocab_size) for place in places[i].tolist()]
@@ -129,7 +139,7 @@ class _TextSearch:
         self,
         ranked: Sequence[Ranked],
         length: int,
-        ending: Ending | None,
+        ending: FinishReason | None,
         written: Callable[[int, int], tuple[tuple[int, ...], str]],
     ) -> tuple[tuple[BeamCandidate, ...], list[Ranked]]:
         """Finish or keep each of the most likely texts. Returns all that are possible, and n_beams texts to continue.

@@ -14,27 +14,37 @@ from torch import Tensor
 
 from .. import device
 from ..checkpoints import Loaded
-from ..device import dtype_name, finest_dtype
+from ..device import dtype_name, highest_precision
 from ..edits import hooks_of
 from ..errors import GenerationError, TextError
 from ..model.cache import Cache
 from ..model.config import ModelConfig
 from ..model.hooks import hooked
-from ..model.outputs import allowed_only
+from ..model.outputs import mask_disallowed
 from ..model.text import Tokens, from_ids
 from ..plan import kv_cache, run_bytes
 from ..run.foreign import ForeignModel
-from ..run.prompt import Keep, Prompt, masked, model_inputs, notices, padded, source_tokens, target_tokens, without_ends
+from ..run.prompt import (
+    Keep,
+    Prompt,
+    masked,
+    model_inputs,
+    notices,
+    padded,
+    strip_end_tokens,
+    tokenize_source,
+    tokenize_target,
+)
 from ..run.request import Request
 
 Texts = str | Sequence[str] | None
 Ids = Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | Tensor | np.ndarray | None
 MAX_TOKENS = 64  # default of max_tokens
-Ending = Literal["end", "max_tokens", "positions"]
+FinishReason = Literal["end", "max_tokens", "positions"]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SampledToken:
     """The next token of one text. Probabilities are the model's own, among the allowed tokens: before temperature, top-k and top-p."""
 
     id: int
@@ -48,7 +58,7 @@ class GenerationStep:
     """One token for every text of the batch; None for a text that has ended."""
 
     index: int  # from 0
-    chosen: tuple[Chosen | None, ...]
+    chosen: tuple[SampledToken | None, ...]
     logits: Tensor  # [batch, vocab] float32, from which the tokens were chosen; -inf for tokens that may not follow
     cache_bytes: int  # keys and values stored before this token; 0 without a cache
 
@@ -60,7 +70,7 @@ class Generation:
     ids: tuple[int, ...]
     text: str  # without special tokens; empty without a tokenizer
     log_prob: float  # of the whole continuation, in nats
-    ending: Ending
+    ending: FinishReason
     notices: tuple[str, ...] = ()  # about its prompt: padding that was read as words
 
 
@@ -213,7 +223,7 @@ def generate(
     """Return the finished text of stream(), one Generation for each text. Arguments and errors are those of stream(), without `show`."""
     request = WritingRequest.of(text, options, SamplingOptions)
     stops, draft = begin(loaded, request)
-    written: list[list[Chosen]] = [[] for _ in range(draft.prompt.batch)]
+    written: list[list[SampledToken]] = [[] for _ in range(draft.prompt.batch)]
     for step in _steps(draft, request.sampling, request.max_tokens, stops):
         for tokens, chosen in zip(written, step.chosen, strict=True):
             if chosen is not None:
@@ -249,7 +259,7 @@ def candidates(
     return tokens, probs / probs.sum(-1, keepdim=True)
 
 
-class Draft:
+class DecodingState:
     """Texts being generated, [batch, pos], with their KV cache. Row i of every tensor is one text or beam.
 
     `most` is the maximum number of new tokens, at which an end may be forced; None if it is not known.
@@ -304,7 +314,7 @@ class Draft:
             n_prompt = len(text) - n_new
             most = None if self.most is None else n_prompt + self.most
             allowed += rule.following(text, [len(text)], n_prompt, most)
-        return allowed_only(logits, allowed)
+        return mask_disallowed(logits, allowed)
 
     def texts(self) -> list[list[int]]:
         """The real tokens of each row."""
@@ -357,7 +367,9 @@ def exceeds_context(config: ModelConfig, n: int) -> bool:
     return scaling is not None and scaling.kind == "dynamic" and n > scaling.n_ctx_original
 
 
-def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[int]) -> Iterator[GenerationStep]:
+def _steps(
+    draft: DecodingState, sampling: Sampling, max_tokens: int, stops: frozenset[int]
+) -> Iterator[GenerationStep]:
     generator = torch.Generator().manual_seed(sampling.seed)
     over = [False] * draft.ids.shape[0]
     is_free = draft.loaded.next_tokens.is_free  # then the checks need no transfer from the device
@@ -370,7 +382,7 @@ def _steps(draft: Draft, sampling: Sampling, max_tokens: int, stops: frozenset[i
         else:
             # One number for each text and step, also for ended texts, so that the length of one does not affect the others.
             draws = torch.rand(len(over), 1, generator=generator, dtype=torch.float64)
-            tokens = pick(*candidates(logits, *sampling.cuts), draws)
+            tokens = sample_token(*candidates(logits, *sampling.cuts), draws)
         chosen = _chosen(logits, tokens, stops, sampling.show, is_free)
         yield GenerationStep(
             index,
@@ -393,15 +405,15 @@ def check_free(logits: Tensor, over: Sequence[bool] = ()) -> None:
         )
 
 
-def pick(tokens: Tensor, probs: Tensor, draws: Tensor) -> Tensor:
+def sample_token(tokens: Tensor, probs: Tensor, draws: Tensor) -> Tensor:
     """Return the candidates [batch] whose shares of [0, 1) contain the random values `draws` [batch, 1]."""
-    edges = probs.to(finest_dtype(probs.device)).cumsum(-1)
+    edges = probs.to(highest_precision(probs.device)).cumsum(-1)
     places = torch.searchsorted(edges, draws.to(edges) * edges[:, -1:], right=True)
     last = (probs > 0).long().cumsum(-1).argmax(-1, keepdim=True)  # candidate with a probability above 0
     return tokens.gather(-1, places.minimum(last))[:, 0]
 
 
-def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int, is_free: bool) -> list[Chosen]:
+def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int, is_free: bool) -> list[SampledToken]:
     """The next token of every text. All numbers are transferred from the device at once, because each transfer waits for the pass."""
     best, likeliest = logits.topk(min(show, logits.shape[-1]))
     scores = torch.cat([logits.gather(-1, tokens[:, None]), best], dim=1)
@@ -411,17 +423,17 @@ def _chosen(logits: Tensor, tokens: Tensor, stops: frozenset[int], show: int, is
     both = torch.cat([ids, probs.view(torch.int32)], dim=1).cpu().numpy()
     n = ids.shape[1]
     return [
-        Chosen(token, prob, tuple(zip(others, shares, strict=True))[:count], token in stops)
+        SampledToken(token, prob, tuple(zip(others, shares, strict=True))[:count], token in stops)
         for (token, *others), (prob, *shares), count in zip(
             both[:, :n].tolist(), both[:, n:].view(np.float32).tolist(), n_listed, strict=True
         )
     ]
 
 
-def _generation(loaded: Loaded, tokens: list[Chosen], max_tokens: int, notices: tuple[str, ...]) -> Generation:
+def _generation(loaded: Loaded, tokens: list[SampledToken], max_tokens: int, notices: tuple[str, ...]) -> Generation:
     ids = tuple(chosen.id for chosen in tokens)
     log_prob = sum(math.log(chosen.prob) if chosen.prob > 0 else -math.inf for chosen in tokens)
-    ending: Ending = "end" if tokens[-1].ends else "max_tokens" if len(tokens) == max_tokens else "positions"
+    ending: FinishReason = "end" if tokens[-1].ends else "max_tokens" if len(tokens) == max_tokens else "positions"
     return Generation(ids, decoded(loaded, ids), log_prob, ending, notices)
 
 
@@ -429,26 +441,26 @@ def decoded(loaded: Loaded, ids: Sequence[int]) -> str:
     return "" if loaded.tokenizer is None else loaded.tokenizer.decode(list(ids), skip_special_tokens=True)
 
 
-def begin(loaded: Loaded, request: WritingRequest, n_beams: int = 1) -> tuple[frozenset[int], Draft]:
+def begin(loaded: Loaded, request: WritingRequest, n_beams: int = 1) -> tuple[frozenset[int], DecodingState]:
     """Check a request, and return the stop tokens and the prompts."""
     check_counts(max_tokens=request.max_tokens)
     stops = _stop_tokens(loaded, request.stop)
-    check_writes(loaded)
+    check_generative(loaded)
     raw, targets = request.prompt, None
     if loaded.config.kind == "encoder-decoder":
         sources = _prompts(loaded, raw, "right")
-        targets = target_tokens(loaded, raw.target, raw.target_ids, len(sources), "left", raw.target_keep)
-        targets = padded(loaded, [without_ends(tokens) for tokens in targets], "left")
+        targets = tokenize_target(loaded, raw.target, raw.target_ids, len(sources), "left", raw.target_keep)
+        targets = padded(loaded, [strip_end_tokens(tokens) for tokens in targets], "left")
     elif raw.target is not None or raw.target_ids is not None or raw.target_keep is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     else:
         sources = _prompts(loaded, raw, "left")
     prompt = Prompt(sources, targets)
-    admit_writing(loaded, prompt, n_beams, request.max_tokens, request.cached)
-    return stops, Draft(loaded, prompt, request.cached, request.max_tokens)
+    check_generation_fits(loaded, prompt, n_beams, request.max_tokens, request.cached)
+    return stops, DecodingState(loaded, prompt, request.cached, request.max_tokens)
 
 
-def check_writes(loaded: Loaded) -> None:
+def check_generative(loaded: Loaded) -> None:
     """Raise GenerationError for a model that cannot generate, and Refused for a wrapped one, which generates by its own method."""
     if isinstance(loaded, ForeignModel):
         loaded.refuse("writing token by token")
@@ -476,12 +488,12 @@ def _prompts(loaded: Loaded, raw: RawPrompt, side: Literal["left", "right"]) -> 
             raise TextError(f"The mask has {len(masks)} rows, and there are {len(ids)} texts. Give a row for each.")
         batch = [masked(from_ids(loaded.tokenizer, row), mask) for row, mask in zip(ids, masks, strict=True)]  # type: ignore[arg-type]
     elif keep is not None:
-        batch = source_tokens(loaded, text, ids, "source", side, keep)  # type: ignore[arg-type]
+        batch = tokenize_source(loaded, text, ids, "source", side, keep)  # type: ignore[arg-type]
     elif text is None or loaded.config.kind != "decoder" or not loaded.end_ids:
-        return source_tokens(loaded, text, ids, "source", side)  # type: ignore[arg-type]
+        return tokenize_source(loaded, text, ids, "source", side)  # type: ignore[arg-type]
     else:
         return padded(loaded, [opened(tokens, loaded.end_ids) for tokens in _texts_read(loaded, text, ids)], side)
-    return padded(loaded, [without_ends(tokens) for tokens in batch], side)
+    return padded(loaded, [strip_end_tokens(tokens) for tokens in batch], side)
 
 
 def _is_batch(ids: Sequence[Any] | Tensor | np.ndarray) -> bool:
@@ -506,7 +518,7 @@ def opened(tokens: Tokens, end_ids: tuple[int, ...]) -> Tokens:
     return Tokens(text=tokens.text, **columns)
 
 
-def admit_writing(loaded: Loaded, prompt: Prompt, n_beams: int, max_tokens: int, cached: bool) -> None:
+def check_generation_fits(loaded: Loaded, prompt: Prompt, n_beams: int, max_tokens: int, cached: bool) -> None:
     """Raise TooLarge if the longest pass, the growing cache and the logits do not fit into memory."""
     config, dtype = loaded.config, dtype_name(loaded.dtype)
     source_len, target_len = prompt.source_len, prompt.target_len
@@ -526,7 +538,7 @@ def admit_writing(loaded: Loaded, prompt: Prompt, n_beams: int, max_tokens: int,
     held = kv_cache(config, batch=rows, n=n, memory_len=source_len if target_len else 0, dtype=dtype)
     # A full cache is copied into one of twice its size: 1 + 2 times its bytes.
     needed = run.total - run.weights + (3 * held.total if cached else 0) + 4 * rows * config.vocab_size * 4
-    device.admit(needed, device.free_bytes(loaded.device), f"Writing {max_tokens:,} tokens after {source_len:,}")
+    device.check_fits(needed, device.free_bytes(loaded.device), f"Writing {max_tokens:,} tokens after {source_len:,}")
 
 
 def _stop_tokens(loaded: Loaded, stop: Collection[int] | None) -> frozenset[int]:
@@ -579,7 +591,7 @@ def with_continuation(
         return texts, target
     if len(texts) != 1:
         raise GenerationError(f"One text can be continued at a time, not {len(texts)}.")
-    before = target_tokens(loaded, target, None, 1, "right")[0].ids if is_pair else loaded.tokens(texts[0]).ids
+    before = tokenize_target(loaded, target, None, 1, "right")[0].ids if is_pair else loaded.tokens(texts[0]).ids
     if loaded.config.has_position_table:
         n = min(n, loaded.config.n_ctx - len(before))
     new = _written(loaded, request, n, each_token) if n > 0 else []

@@ -19,17 +19,26 @@ from torch import Tensor
 from ..checkpoints import Loaded
 from ..errors import GenerationError, TextError
 from ..model.hooks import Hook, hooked
-from ..model.outputs import allowed_only
+from ..model.outputs import mask_disallowed
 from ..model.rules import row_blocks
 from ..model.text import SPACE_SIGNS, from_ids, visible
 from ..read.attribution import asked, has_looks
-from ..read.edge_attribution import Looked, each_look
+from ..read.edge_attribution import EdgeAttribution, each_edge
 from ..run.attention import AttentionRecord
 from ..run.forward_pass import prepare
 from ..run.predictions import head_of
-from ..run.prompt import Prompt, source_tokens, target_tokens
+from ..run.prompt import Prompt, tokenize_source, tokenize_target
 from ..trace import Trace, trace_tokens
-from .generate import Draft, Sampling, admit_writing, candidates, check_free, check_writes, opened, pick
+from .generate import (
+    DecodingState,
+    Sampling,
+    candidates,
+    check_free,
+    check_generation_fits,
+    check_generative,
+    opened,
+    sample_token,
+)
 
 LISTED = 256  # most likely next tokens in a reading
 DETAILED = 96  # last tokens of a text that get a reading when it is opened
@@ -39,7 +48,7 @@ TEMPERATURES = tuple(i / 10 for i in range(1, 31))
 
 
 @dataclass(frozen=True)
-class Taken:
+class ChosenToken:
     """The next token of a text. Probability and rank are the model's own, among the allowed tokens: before temperature, top-k, top-p and
     min-p."""
 
@@ -49,7 +58,7 @@ class Taken:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Reading:
+class TokenDistribution:
     """The state after one token has been read: the distribution of the next token, and the attention. Forbidden tokens are not listed."""
 
     position: int
@@ -62,7 +71,7 @@ class Reading:
     )  # float32 [layer, head, key]: attention to the source if there is one, otherwise to the tokens read
     entropy: float  # bits, of the model's own distribution of the next token
     cache_bytes: int  # keys and values of the decoder's own tokens, including this one; 0 without a cache
-    taken: Taken | None = None  # None if the text ends here
+    taken: ChosenToken | None = None  # None if the text ends here
     seconds: float | None = None  # to read it, including the unembedding; None if it was read together with others
 
     def __repr__(self) -> str:
@@ -80,7 +89,7 @@ class Opening:
     """An opened text: the loss of each of its tokens, and readings of the last ones."""
 
     losses: np.ndarray  # float32 [pos - 1]: −ln of the probability of each token but the first, in nats
-    readings: tuple[Reading, ...]
+    readings: tuple[TokenDistribution, ...]
     memory_bytes: int  # keys and values of the source, computed once; 0 without a source
 
 
@@ -113,7 +122,7 @@ def beginning(run: Trace, opens_target: bool) -> Prompt:
     For an encoder-decoder, the source and the given target; with `opens_target` only the target's start token. Raises GenerationError for
     a model that cannot generate.
     """
-    check_writes(run.loaded)
+    check_generative(run.loaded)
     if run.target is None:
         return Prompt((opened(run.source, run.loaded.end_ids),))
     start = from_ids(None, run.target.ids[:1]) if opens_target else opened(run.target, run.loaded.end_ids)
@@ -125,10 +134,10 @@ def opening(loaded: Loaded, text: str, target: str | None = None, path: Sequence
 
     Raises GenerationError for a model that cannot generate and an invalid path, TextError, and TooLarge.
     """
-    check_writes(loaded)
-    sources = source_tokens(loaded, text, None, "source", "right")
+    check_generative(loaded)
+    sources = tokenize_source(loaded, text, None, "source", "right")
     if loaded.config.kind == "encoder-decoder":
-        return Writer(loaded, Prompt(sources, target_tokens(loaded, target, None, 1, "right")), path).open()
+        return Writer(loaded, Prompt(sources, tokenize_target(loaded, target, None, 1, "right")), path).open()
     if target is not None:
         raise TextError(f"{loaded.spec.title} takes one text, not a source and a target. Leave the target out.")
     return Writer(loaded, Prompt((opened(sources[0], loaded.end_ids),)), path).open()
@@ -143,12 +152,12 @@ class Writer:
     def __init__(
         self, loaded: Loaded, prompt: Prompt, path: Sequence[int] = (), room: int = 1, cached: bool = True
     ) -> None:
-        check_writes(loaded)
+        check_generative(loaded)
         config = loaded.config
         self.loaded, self.prompt, self.stops = loaded, prompt, frozenset(loaded.end_ids)
         self.path = check_path(loaded, prompt, path)
-        admit_writing(loaded, prompt, 1, len(path) + room, cached)
-        self.draft = Draft(loaded, prompt, cached)
+        check_generation_fits(loaded, prompt, 1, len(path) + room, cached)
+        self.draft = DecodingState(loaded, prompt, cached)
         self.n_prompt = self.draft.n
         self.ends = bool(path) and path[-1] in self.stops  # the last token is a stop token, which is never read
         for token in path[: len(path) - self.ends]:
@@ -198,7 +207,7 @@ class Writer:
         """Switch to another path; only its different end is read again. Call read() next. Returns False if the cache does not have the
         common start. Raises as a new Writer does."""
         path = check_path(self.loaded, self.prompt, path)
-        admit_writing(self.loaded, self.prompt, 1, len(path) + room, True)
+        check_generation_fits(self.loaded, self.prompt, 1, len(path) + room, True)
         ends = bool(path) and path[-1] in self.stops
         tokens, own = path[: len(path) - ends], self.path[: len(self.path) - self.ends]
         shorter = min(len(tokens), len(own))
@@ -213,7 +222,7 @@ class Writer:
         return True
 
     @torch.inference_mode()
-    def write(self, how: Sampling, token: int | None = None) -> tuple[Taken, Reading | None]:
+    def write(self, how: Sampling, token: int | None = None) -> tuple[ChosenToken, TokenDistribution | None]:
         """Choose the next token, unless it is given, and read it. The reading is None for a stop token, and if the position table is used
         up.
 
@@ -250,7 +259,9 @@ class Writer:
         real = [i for i in range(self.draft.n) if keep[i]]
         ids = self.draft.ids[0].tolist()
         lengths = [bisect_right(real, position) for position in positions]
-        return allowed_only(logits, rule.following([ids[i] for i in real], lengths, bisect_left(real, self.n_prompt)))
+        return mask_disallowed(
+            logits, rule.following([ids[i] for i in real], lengths, bisect_left(real, self.n_prompt))
+        )
 
     def _draw(self, logits: Tensor, how: Sampling) -> int:
         if how.temperature is None:
@@ -258,7 +269,7 @@ class Writer:
         generator = torch.Generator().manual_seed(how.seed)
         # One number for each token of the path, in the order of stream().
         draws = [torch.rand(1, 1, generator=generator, dtype=torch.float64) for _ in range(len(self.path) + 1)]
-        return int(pick(*candidates(logits[None], *how.cuts), draws[-1]))
+        return int(sample_token(*candidates(logits[None], *how.cuts), draws[-1]))
 
     def _pass(self) -> Tensor:
         """Read the new tokens, and return their last residual [pos, d_model]. `seen` then has the inputs of the attention patterns."""
@@ -294,7 +305,7 @@ class Writer:
         weights: np.ndarray,
         after: int | None,
         seconds: float | None = None,
-    ) -> Reading:
+    ) -> TokenDistribution:
         """weights [layer, head, key], of which the visible keys are kept."""
         n_keys = position + 1 if self.site == "attn" else len(self.prompt.sources[0])
         n_listed = min(LISTED, max(1, int((~logits.isneginf()).sum())))  # without forbidden tokens
@@ -302,7 +313,7 @@ class Writer:
         others = logits.index_fill(0, ids, -torch.inf)
         temperatures = torch.tensor(TEMPERATURES, device=logits.device)[:, None]
         own_bytes = self._own_bytes()
-        return Reading(
+        return TokenDistribution(
             position=position,
             id=token,
             ids=ids.int().cpu().numpy(),
@@ -333,10 +344,10 @@ def _no_values() -> Tensor:
     raise RuntimeError("the values of a reading are not kept")
 
 
-def _taken(logits: Tensor, token: int) -> Taken:
+def _taken(logits: Tensor, token: int) -> ChosenToken:
     own = logits[token]
     prob, rank = (own - logits.logsumexp(-1)).exp(), 1 + (logits > own).sum()
-    return Taken(token, prob.item(), int(rank))
+    return ChosenToken(token, prob.item(), int(rank))
 
 
 def check_path(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[int, ...]:
@@ -364,7 +375,7 @@ def lens(loaded: Loaded, prompt: Prompt, path: Sequence[int], position: int, tok
     Final norm, then the unembedding; with post-norm the stream is normed already. Raises IndexError for a position that was not read, and
     GenerationError.
     """
-    check_writes(loaded)
+    check_generative(loaded)
     ids, n_prompt = whole_path(loaded, prompt, path)
     if not 0 <= token < loaded.config.vocab_size:
         raise GenerationError(f"Token number {token} is not in this model's vocabulary.")
@@ -375,7 +386,7 @@ def lens(loaded: Loaded, prompt: Prompt, path: Sequence[int], position: int, tok
     stack, head, rows = loaded.model.stacks[-1], head_of(loaded), []
     for i, stream in enumerate(layer_streams(loaded, prompt, ids, [position])):
         with torch.inference_mode():
-            logits = allowed_only(head(stack.norm(stream)[None])[0].float(), may_follow)[0]
+            logits = mask_disallowed(head(stack.norm(stream)[None])[0].float(), may_follow)[0]
             n_listed = min(k, max(1, int((~logits.isneginf()).sum())))
             probs, best = logits.softmax(-1).topk(n_listed)
         rank = 1 + int((logits > logits[token]).sum())
@@ -407,7 +418,7 @@ def cache_cost(loaded: Loaded, prompt: Prompt, path: Sequence[int], n: int = 240
 
     The text is repeated until it has n tokens. Each time is the median of `rounds`.
     """
-    check_writes(loaded)
+    check_generative(loaded)
     ids, n_prompt = whole_path(loaded, prompt, path)
     if path and path[-1] in loaded.end_ids:
         ids.pop()
@@ -417,13 +428,13 @@ def cache_cost(loaded: Loaded, prompt: Prompt, path: Sequence[int], n: int = 240
         raise GenerationError("This model has positions for so few tokens that there is nothing to time.")
     text = (ids * (1 + (n + rounds) // len(ids)))[: n + rounds]
 
-    def draft(ids: list[int], cached: bool) -> Draft:
+    def draft(ids: list[int], cached: bool) -> DecodingState:
         tokens = (from_ids(None, ids),)
         whole = Prompt(tokens) if prompt.targets is None else Prompt(prompt.sources, tokens)
-        admit_writing(loaded, whole, 1, 1, cached)
-        return Draft(loaded, whole, cached)
+        check_generation_fits(loaded, whole, 1, 1, cached)
+        return DecodingState(loaded, whole, cached)
 
-    def seconds(draft: Draft) -> float:
+    def seconds(draft: DecodingState) -> float:
         start = time.perf_counter()
         draft.next_logits().argmax().item()
         return time.perf_counter() - start
@@ -498,7 +509,7 @@ LOOKS = 6  # of each token: the attention edges that add most to its logit
 
 
 @dataclass(frozen=True)
-class Look:
+class AttentionEdge:
     """An attention edge of one head. `adds` is its direct contribution to the logit of the next token."""
 
     layer: int
@@ -509,21 +520,21 @@ class Look:
 
 
 @dataclass(frozen=True)
-class HeadWrote:
+class HeadAttribution:
     """One head: the direct contribution of all its edges to a logit, and the edge that contributes most."""
 
     adds: float
-    most: Look
+    most: AttentionEdge
 
 
 @dataclass(frozen=True)
-class Wrote:
+class WordAttribution:
     """Attribution of the token after `position`: the heads and edges that add most to its logit, largest first."""
 
     position: int
     token: int
-    heads: tuple[HeadWrote, ...]
-    looks: tuple[Look, ...]
+    heads: tuple[HeadAttribution, ...]
+    looks: tuple[AttentionEdge, ...]
 
 
 @dataclass(frozen=True)
@@ -538,13 +549,13 @@ class LensColumn:
     ranks: tuple[int, ...]  # rank of the actual token
 
 
-def wrote(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[Wrote, ...]:
+def attribute_tokens(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[WordAttribution, ...]:
     """Attribute each token of the path, and the prompt's last one before it, in one pass over the whole text.
 
     Only direct contributions are counted (Elhage et al. 2021); effects through later layers belong to those. Empty for a model whose logits
     are not a sum over edges. Raises GenerationError, and TooLarge.
     """
-    check_writes(loaded)
+    check_generative(loaded)
     ids, n_prompt = whole_path(loaded, prompt, path)
     rows = range(max(0, min(n_prompt - 1, len(ids) - 1 - DETAILED)), len(ids) - 1)
     if not rows:
@@ -554,28 +565,30 @@ def wrote(loaded: Loaded, prompt: Prompt, path: Sequence[int]) -> tuple[Wrote, .
     if not has_looks(run):
         return ()
 
-    def best(edges: Looked) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def best(edges: EdgeAttribution) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """[row, head] of the sums, the keys that add most, their weights, and their contributions."""
         adds, keys = edges.additions.max(-1)
         weights = edges.weights.gather(-1, keys[..., None])[..., 0]
         return edges.additions.sum(-1).T, keys.T, weights.T, adds.T
 
-    layers = each_look(asked(run, list(rows), [ids[position + 1] for position in rows], None), best)
+    layers = each_edge(asked(run, list(rows), [ids[position + 1] for position in rows], None), best)
     # [row, layer · head]
     sums, keys, weights, adds = (torch.stack(part, 1).flatten(1).cpu() for part in zip(*layers, strict=True))
     n_heads = loaded.config.n_heads
 
-    def look(row: int, at: int) -> Look:
-        return Look(at // n_heads, at % n_heads, int(keys[row, at]), weights[row, at].item(), adds[row, at].item())
+    def look(row: int, at: int) -> AttentionEdge:
+        return AttentionEdge(
+            at // n_heads, at % n_heads, int(keys[row, at]), weights[row, at].item(), adds[row, at].item()
+        )
 
     def top(contributions: Tensor, k: int) -> list[int]:
         return contributions.topk(min(k, len(contributions))).indices.tolist()
 
     return tuple(
-        Wrote(
+        WordAttribution(
             position,
             ids[position + 1],
-            tuple(HeadWrote(sums[row, at].item(), look(row, at)) for at in top(sums[row], HEADS)),
+            tuple(HeadAttribution(sums[row, at].item(), look(row, at)) for at in top(sums[row], HEADS)),
             tuple(look(row, at) for at in top(adds[row], LOOKS)),
         )
         for row, position in enumerate(rows)
@@ -589,7 +602,7 @@ def lens_columns(
 
     Raises IndexError for a position without a next token, and GenerationError.
     """
-    check_writes(loaded)
+    check_generative(loaded)
     ids, n_prompt = whole_path(loaded, prompt, path)
     if bad := [position for position in positions if not 0 <= position < len(ids) - 1]:
         raise IndexError(f"position {bad[0]} of {len(ids) - 1} that are followed by a token")
@@ -604,7 +617,7 @@ def lens_columns(
         blocks = []
         with torch.inference_mode():
             for rows in row_blocks(len(positions), loaded.config.vocab_size * 4, LOGIT_BYTES):
-                logits = allowed_only(head(stack.norm(stream[rows])[None])[0].float(), may_follow[rows])
+                logits = mask_disallowed(head(stack.norm(stream[rows])[None])[0].float(), may_follow[rows])
                 probs = logits.softmax(-1)
                 best, tokens = probs.max(-1)
                 ranks = 1 + (logits > logits.gather(-1, actual[rows])).sum(-1)

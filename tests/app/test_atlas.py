@@ -17,7 +17,7 @@ from app.attention.words import COMPONENT as WORDS
 from app.session import service
 from core.checkpoints import catalog
 from core.patching import atlas
-from core.read.head_roles import roles_of
+from core.read.head_roles import run_roles
 from core.run.request import Request
 from tests.app.browsing import box_of
 from tests.app.plain import AnotherPlain, Plain
@@ -55,7 +55,7 @@ def test_a_head_known_to_look_back_does_so_over_the_corpus() -> None:
     known = catalog.atlas_of("minilm")
     assert known is not None
     run = core.trace(core.load("minilm"), "The animal didn't cross the street because it was too tired.")
-    assert roles_of(run)[0][2].name == "one back" and known["heads"]["encoder.attn.0.2"]["stands_out"] == "previous"
+    assert run_roles(run)[0][2].name == "one back" and known["heads"]["encoder.attn.0.2"]["stands_out"] == "previous"
 
 
 def test_the_route_tells_of_one_head_and_of_no_model_without_an_atlas() -> None:

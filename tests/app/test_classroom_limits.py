@@ -12,7 +12,7 @@ from app.classroom.school import MOST_CLASSES, MOST_OF_ADDRESS, School
 from app.classroom.state import FIRST_WAIT, WAITS
 from app.transport import metrics, rate_limits
 from app.transport import words as transport_words
-from core.errors import Busy
+from core.errors import ServerBusy
 from tests.app.school import Teacher, call, teaching
 from tests.app.served import ask
 from tests.app.test_classroom_state import SCREEN, Clock, bytes_of
@@ -97,7 +97,7 @@ def test_one_address_holds_its_share_of_the_places(monkeypatch: pytest.MonkeyPat
     school = School(bytes_of(6), Clock())
     opened = [school.open(SCREEN, "10.0.5.1") for _ in range(MOST_OF_ADDRESS)]
     assert 3 * MOST_OF_ADDRESS < MOST_CLASSES, "three addresses leave places to others"
-    with pytest.raises(Busy) as full:
+    with pytest.raises(ServerBusy) as full:
         school.open(SCREEN, "10.0.5.1")
     assert str(full.value) == sentences.FULL_ADDRESS.format(n=MOST_OF_ADDRESS)
     assert school.open(SCREEN, "10.0.5.2")

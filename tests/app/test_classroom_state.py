@@ -15,7 +15,7 @@ from app.classroom import codes, routes
 from app.classroom.school import MOST_CLASSES, School
 from app.classroom.state import FIRST_WAIT, MESSAGES, MOST_FOLLOWERS, MOST_ROUNDS, PER, WAITS, Asked, Classroom, Screen
 from core import secret
-from core.errors import Busy
+from core.errors import ServerBusy
 
 SCREEN = Screen("explore", "run", {"with": {"layer": "3"}})
 ASKED = Asked("run", "encoder", 3, 1, 10, 16, frozenset(range(16)))
@@ -308,7 +308,7 @@ def test_a_server_holds_so_many_classes() -> None:
     clock = Clock()
     school = School(bytes_of(3), clock)
     opened = [school.open(SCREEN, f"10.0.0.{i}") for i in range(MOST_CLASSES)]
-    with pytest.raises(Busy, match=f"This server holds {MOST_CLASSES} classes"):
+    with pytest.raises(ServerBusy, match=f"This server holds {MOST_CLASSES} classes"):
         school.open(SCREEN, "10.0.0.99")
     assert school.find(opened[0].code) is opened[0]
     opened[0].end()

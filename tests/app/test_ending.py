@@ -13,7 +13,7 @@ from app.rooms.step import message
 from app.rooms.step.steps import Step, steps_of
 from app.session.examples import MARY
 from app.transport import messages
-from core.labs.worked_examples import residual_paths
+from core.labs.worked_examples import residual_gradients
 from core.read.next_token_loss import ending
 from core.service.facts import facts_of
 from tests.app.plain import Plain
@@ -114,7 +114,7 @@ def test_why_add_shows_a_backward_pass_with_and_without_the_residual(plain: Plai
 
 @pytest.mark.thorough
 def test_the_backward_passes_travel_in_four_digits() -> None:
-    facts = residual_paths()
+    facts = residual_gradients()
     sent = message.residual(facts)["paths"]
     assert [(one["norm"], one["residual"]) for one in sent] == [(one.norm, one.residual) for one in facts]
     for one, own in zip(sent, facts, strict=True):

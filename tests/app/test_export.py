@@ -30,7 +30,7 @@ from app.rooms.explore import routes
 from app.rooms.explore import words as explore_words
 from app.session import words
 from app.transport import modules
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.read import measures
 from tests.app.browsing import ROOT, Screen
 from tests.app.plain import AnotherPlain, Plain
@@ -432,7 +432,7 @@ def test_numbers_are_what_the_selection_says(model: core.Loaded, kind, merged: b
 
 
 def test_a_table_that_is_too_large_is_refused_with_both_numbers(run: core.Trace):
-    with pytest.raises(Refused, match="256, and this file may hold 100"):
+    with pytest.raises(HeadlightError, match="256, and this file may hold 100"):
         numbers_of(run, attention_selection.Selection(record=0), 100)
 
 
@@ -459,7 +459,7 @@ def test_several_heads_are_their_mean_in_a_map_and_apart_in_lines(run: core.Trac
     ],
 )
 def test_parameters_that_do_not_do_get_a_sentence(run: core.Trace, params: dict[str, str], said: str):
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(HeadlightError) as refusal:
         attention_selection.selected(serve(run)[1], {"site": "encoder", "layer": "3", "head": "1"} | params)
     assert said in str(refusal.value)
 
@@ -608,7 +608,7 @@ def test_the_figure_keeps_equal_tokens_apart_and_masked_cells_empty(model: core.
         trace = inspect.heatmap(numbers_of(run, bounded), bounded).data[0]
         assert (trace.zmin, trace.zmax) == pytest.approx(ends)  # type: ignore[attr-defined]
     assert figure.layout.template.layout.colorway != ("#000001",)  # type: ignore[attr-defined]
-    with pytest.raises(Refused, match="Plotly draws at most"):
+    with pytest.raises(HeadlightError, match="Plotly draws at most"):
         inspect.check_size(serve(run)[1], attention_selection.Selection(record=0), most=10)
 
 

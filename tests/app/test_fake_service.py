@@ -24,7 +24,7 @@ from app.rooms.lessons.written import table
 from app.session import service
 from app.shell import routes
 from app.transport import messages
-from core.errors import Unknown
+from core.errors import UnknownRun
 from core.run.request import Progress, Request
 from core.service import Column, Facts, LocalService, MapTransform, Row, Service, SyncCalls, TensorPlace, Tile
 
@@ -41,7 +41,7 @@ class Recorded:
 
     def _check(self, key: str) -> None:
         if key != REQUEST.key:
-            raise Unknown("This run is no longer known.")
+            raise UnknownRun("This run is no longer known.")
 
     def _weights(self, key: str, of: MapTransform) -> np.ndarray:
         self._check(key)
@@ -228,5 +228,5 @@ def test_a_written_step_whose_run_is_not_to_be_had_says_so(
     step = opening.written_steps()[name]
     service.calls().result(table.open_row(name, recorded))  # type: ignore[arg-type]
     assert opening.written_steps()[name].state == step.state
-    with pytest.raises(Unknown, match=r"This run is no longer known\."):
+    with pytest.raises(UnknownRun, match=r"This run is no longer known\."):
         service.calls().result(step.truth(Shown(recorded, step.state)))  # type: ignore[arg-type]

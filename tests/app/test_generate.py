@@ -24,7 +24,7 @@ from app.rooms.generate import choices, export, routes, words
 from app.session import models as session_models
 from app.session import service
 from app.transport import messages
-from core.service import MOST_WRITTEN, Facts, PreparedText
+from core.service import MAX_WRITTEN, Facts, PreparedText
 from core.write.writer import label
 from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, Screen, idle, once
@@ -98,7 +98,7 @@ def test_what_a_link_asks_in_vain_gets_a_sentence(name: str) -> None:
     values, notes = kit_params.read(choices.PARAMS, facts, {name: NONSENSE[name]})
     assert values == kit_params.opening(choices.PARAMS, facts)
     assert len(notes) == 1 and name in notes[0]
-    for path in ("6144", "1" * 400, ".".join(["1"] * (MOST_WRITTEN + 1))):
+    for path in ("6144", "1" * 400, ".".join(["1"] * (MAX_WRITTEN + 1))):
         assert kit_params.read(choices.PARAMS, facts, {"path": path})[0]["path"] == ""
 
 
@@ -189,7 +189,7 @@ def test_what_is_refused_while_words_come_is_said_behind_them(monkeypatch: pytes
         async for answer in begun(*arguments, **named):
             yield answer
             if not isinstance(answer, PreparedText):
-                raise core.Busy("65 sentences are waiting already. Try again in a few seconds.")
+                raise core.ServerBusy("65 sentences are waiting already. Try again in a few seconds.")
 
     monkeypatch.setattr(service.service(), "write", interrupted)
     kinds = [(header["kind"], header.get("sentence", "")) for header, _ in framed(asked("write", run=key, n=5).content)]

@@ -249,7 +249,7 @@ def test_another_model_keeps_the_sentence_and_opens_at_a_head_of_its_own(screen:
     screen.open("?layer=5&head=11")
     screen.page.get_by_label("Model").click()
     screen.page.get_by_role("option", name="Grouped").click()
-    opening = head_roles.openings(core.trace(models.load("grouped"), words.EXAMPLE))[0]
+    opening = head_roles.opening_edges(core.trace(models.load("grouped"), words.EXAMPLE))[0]
     screen.wait(site="decoder", layer=str(opening.layer), head=str(opening.head), locked=str(opening.query))
     assert len(screen.tokens()) == 16
 

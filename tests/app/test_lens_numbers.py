@@ -16,7 +16,7 @@ from app.attention import picture as attention_picture
 from app.session import service
 from app.shell import routes
 from app.transport import messages
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.rules import REASONS
 from core.read import measures
 from core.run.request import Request
@@ -124,7 +124,7 @@ def test_a_column_of_hidden_keys_and_words_is_that_of_the_tile(client: TestClien
 
 def test_a_column_that_would_take_too_long_is_refused(monkeypatch: pytest.MonkeyPatch, trace: Trace):
     monkeypatch.setattr(compute, "COLUMN_CELLS", 100)
-    with pytest.raises(Refused, match="would take"):
+    with pytest.raises(HeadlightError, match="would take"):
         compute.column(compute.Map(trace, MapTransform(2, 3)), 1)
 
 
@@ -181,7 +181,7 @@ def test_rollout_of_a_long_run_is_refused_with_core_s_sentence():
         vocab_size=31, d_model=16, n_heads=2, d_ff=16, n_ctx=3000, position="rotary", n_decoder_layers=1
     )
     run = core.trace(core.build(config, seed=1), ids=[i % 31 for i in range(2100)])
-    with pytest.raises(core.Refused, match="2,100 tokens are too many"):
+    with pytest.raises(core.HeadlightError, match="2,100 tokens are too many"):
         measures.rollout(run.attention, 0)
 
 

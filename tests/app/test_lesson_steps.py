@@ -28,7 +28,7 @@ from app.session import service as session_service
 from app.session.words import EXAMPLE
 from app.shell import registry
 from app.transport import messages
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.learn import watched_training
 from core.learn.watched_training import Spec
 from core.model.config import Position
@@ -577,7 +577,7 @@ class Trained:
 
     async def training(self, spec: Spec) -> TrainingUpdate:
         if spec not in self.known:
-            raise Refused("There is no such training yet.")
+            raise HeadlightError("There is no such training yet.")
         losses, frames = self.known[spec]
         points = tuple(watched_training.Point(i, loss, 0.5) for i, loss in enumerate(losses, 1))
         return TrainingUpdate("ended", points=points, frames=tuple(frames))
@@ -701,7 +701,7 @@ def test_post_ln_learns_more_slowly_at_first() -> None:
 
 
 def test_every_twin_of_the_room_has_a_name() -> None:
-    assert set(words.RACES) == set(watched_training.TWINS)
+    assert set(words.RACES) == set(watched_training.VARIANTS)
     assert races.spec_of(Shown(cast(Any, None), {"task": "copy", "twin": "heads1", "seed": "3"})) == Spec(
         "copy", "heads1", 3
     )

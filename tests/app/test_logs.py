@@ -15,7 +15,7 @@ SERVER = f"""
 import logging, logging.config, threading, warnings
 from streamlit.logger import get_logger, init_uvicorn_logs
 from uvicorn.config import LOGGING_CONFIG
-from core.run.request import RunEnded
+from core.run.request import RunFinished
 logging.config.dictConfig(LOGGING_CONFIG)
 init_uvicorn_logs()
 early = get_logger("streamlit.early")
@@ -24,7 +24,7 @@ logs.begin()
 tracebacks.keep_texts_out()
 logs.announce("Headlight answers at http://localhost:8501")
 logging.getLogger("headlight").warning("Ended with %d runs left.", 2)
-metrics.run_ended(RunEnded("smollm2", "done", 16, 0.00123456, 0.0123, 1000))
+metrics.run_ended(RunFinished("smollm2", "done", 16, 0.00123456, 0.0123, 1000))
 early.warning("two\\nlines")
 get_logger("streamlit.late").error("later")
 logging.getLogger("uvicorn.error").info('192.0.2.1 - "WebSocket" [accepted]')

@@ -186,7 +186,7 @@ def test_a_text_whose_rows_alone_are_too_much_to_send_is_told_both_numbers(monke
     n, most = len(facts.source), choices.block_bytes(100)
     assert n > 100
     sentence = f"would take {choices.block_bytes(n) / 1e6:.1f} MB, and {most / 1e6:.1f} MB are the most"
-    with pytest.raises(core.Refused, match=re.escape(sentence)):
+    with pytest.raises(core.HeadlightError, match=re.escape(sentence)):
         ask(sheet.opened(asked, facts))
     beginning = sheet.beginning(facts, sheet.longest_shown())
     assert LONG.startswith(beginning)

@@ -23,7 +23,7 @@ from app.rooms.memory import words as memory_words
 from app.shell import words as shell_words
 from app.sizes import pasted, words
 from app.sizes.setup import Setup, Sizes, shaped
-from core.errors import ConfigError, Refused, TooLarge
+from core.errors import ConfigError, HeadlightError, TooLarge
 from core.model.config import ModelConfig
 from core.plan import DEVICES, PRESETS, longest_fit, parameters, plan, prefill, trace_shapes
 from core.plan import live_memory as measure
@@ -250,8 +250,8 @@ def test_sizes_share_d_model_among_heads() -> None:
 # measured beside predicted
 
 
-def subject(setup: Setup) -> measure.Subject:
-    return measure.Subject(setup.config, setup.workload)
+def subject(setup: Setup) -> measure.MeasurementSetup:
+    return measure.MeasurementSetup(setup.config, setup.workload)
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -276,9 +276,9 @@ def test_what_is_too_large_is_refused_with_both_numbers() -> None:
     work = replace(LESSON.config, d_model=8192, n_heads=64, d_ff=32_768)
     with pytest.raises(TooLarge, match=r"would take [\d,]+ GFLOP, and at most [\d,]+ are run"):
         measure.lengths(subject(replace(LESSON, config=work)), 1 << 50)
-    with pytest.raises(Refused, match="float32"):
+    with pytest.raises(HeadlightError, match="float32"):
         measure.lengths(subject(replace(LESSON, dtype="bfloat16")), 1 << 30)
-    with pytest.raises(Refused, match="dropout"):
+    with pytest.raises(HeadlightError, match="dropout"):
         measure.lengths(subject(replace(LESSON, training=True, dropout=True)), 1 << 30)
 
 
@@ -512,11 +512,11 @@ def test_each_total_has_one_name() -> None:
 
 def test_what_is_measured_lies_where_the_curve_is() -> None:
     """At the default settings 32 texts are too much work for lengths that say something: fewer run, at the length of the sliders."""
-    setup, lengths = measure.at_most(subject(replace(LESSON, training=True)), 8 << 30)
+    setup, lengths = measure.largest_safe_setup(subject(replace(LESSON, training=True)), 8 << 30)
     assert 1 <= setup.workload.batch < 32 and lengths[-1] >= 50
     assert lengths[0] >= 12
     alone = subject(replace(LESSON, batch=1, source_len=16))
-    assert measure.at_most(alone, 8 << 30)[0] == alone
+    assert measure.largest_safe_setup(alone, 8 << 30)[0] == alone
 
 
 @pytest.mark.parametrize(

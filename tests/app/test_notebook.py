@@ -117,7 +117,7 @@ def test_what_is_left_out_opens_where_the_screen_does(run: core.Trace):
     ],
 )
 def test_a_place_that_there_is_not_is_refused_with_what_there_is(run: core.Trace, asked: dict, said: str):
-    with pytest.raises(core.Refused, match=re.escape(said)):
+    with pytest.raises(core.HeadlightError, match=re.escape(said)):
         page_of(run, **asked)
 
 
@@ -203,7 +203,7 @@ def test_a_trace_alone_shows_the_head_that_its_screen_opens_on(run: core.Trace):
 
 @pytest.mark.parametrize("height", [0, 10**6, 640.5, "tall", True])
 def test_a_height_that_no_cell_has_is_refused(run: core.Trace, height: object):
-    with pytest.raises(core.Refused, match="must be a whole number of pixels from 200 to 4000"):
+    with pytest.raises(core.HeadlightError, match="must be a whole number of pixels from 200 to 4000"):
         run.show(height=height)  # type: ignore[arg-type]
 
 
@@ -212,7 +212,7 @@ def test_where_the_screens_are_not_installed_it_says_so(run: core.Trace, monkeyp
         raise ModuleNotFoundError(name="app.notebook")
 
     monkeypatch.setattr(sys.modules["core.trace"], "import_module", missing)  # core.trace itself is the function
-    with pytest.raises(core.Refused, match="no screens to show"):
+    with pytest.raises(core.HeadlightError, match="no screens to show"):
         run.show()
 
 
@@ -249,7 +249,7 @@ def test_choices_are_traits_both_ways(live: Live):
 )
 def test_a_place_that_is_not_there_leaves_the_choice(live: Live, name: str, asked: int, said: str):
     before = getattr(live.view, name)
-    with pytest.raises(core.Refused, match=re.escape(said)):
+    with pytest.raises(core.HeadlightError, match=re.escape(said)):
         setattr(live.view, name, asked)
     assert getattr(live.view, name) == before
 
@@ -274,7 +274,7 @@ def test_a_text_that_is_refused_is_a_sentence_and_the_picture_stays(live: Live, 
     view, before = live.view, live.view.run
     view._hear(view, {"run": text}, [])
     assert view.run is before and view.text == before.source.text and view.picture == b""
-    with pytest.raises(core.Refused) as refused:
+    with pytest.raises(core.HeadlightError) as refused:
         core.trace(before.loaded, text)
     assert live.sent == [{"sentence": str(refused.value)}]
 

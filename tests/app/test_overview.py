@@ -191,7 +191,7 @@ def test_heads_open_in_groups_by_what_core_says_they_do(plain: Plain):
     """A head's place is in its group, where a click and the arrow keys find it; by layer is one choice away, and in the link."""
     plain.open(f"?text={TEXT.replace(' ', '+')}")
     run = core.trace(core.load("minilm"), TEXT)
-    names = [role.name for roles in heads.roles_of(run) for role in roles]
+    names = [role.name for roles in heads.run_roles(run) for role in roles]
     lines = [text.rsplit(" ", 1) for text in plain.root.locator(".groups p").all_text_contents()]
     assert {name: int(n) for name, n in lines} == Counter(names)
     assert lines[-1][0].startswith("rests on") and lines[-2][0] == "mixed"

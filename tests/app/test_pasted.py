@@ -21,7 +21,7 @@ from app.rooms.shapes import dropped
 from app.rooms.shapes import words as shapes_words
 from app.sizes import pasted, words
 from core.checkpoints.families import FAMILIES
-from core.errors import Refused
+from core.errors import HeadlightError
 from tests.app import script
 from tests.app.browsing import Screen, once
 from tests.app.pages import lend
@@ -64,7 +64,7 @@ def test_a_config_too_long_for_a_link_is_said_to_be():
     text = json.dumps(SMALL | {"architectures": names})
     pasted.config_of(text)  # it is a model all the same
     with pytest.raises(
-        Refused, match=rf"too long for a link \([\d,]+ characters; a link has room for {params.MOST:,}\)"
+        HeadlightError, match=rf"too long for a link \([\d,]+ characters; a link has room for {params.MOST:,}\)"
     ):
         pasted.to_link(text)
 
@@ -98,7 +98,7 @@ DAMAGED = {
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_text_says_how_it_is_damaged(name: str):
     text, said = DAMAGED[name]
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(HeadlightError) as refusal:
         pasted.config_of(text)
     assert said in str(refusal.value) and len(str(refusal.value)) < 300
 
@@ -112,7 +112,7 @@ def test_what_only_looks_damaged_is_read():
 
 def test_every_text_that_is_cut_off_says_so():
     for end in range(1, len(WHOLE)):
-        with pytest.raises(Refused, match=r"1 bracket is still open|not JSON"):
+        with pytest.raises(HeadlightError, match=r"1 bracket is still open|not JSON"):
             pasted.config_of(WHOLE[:end])
 
 
@@ -161,7 +161,7 @@ def test_no_value_of_a_link_raises_anything_else():
         read += 1
         try:
             pasted.to_link(pasted.from_link(values["config"]))
-        except Refused as refusal:
+        except HeadlightError as refusal:
             assert str(refusal)
     assert 50 < read < len(asked)
 

@@ -22,7 +22,7 @@ from app.rooms.positions import choices, export, message, routes, words
 from app.rooms.positions.component import ENTRY
 from app.session import models, service
 from app.transport import messages, modules
-from core.labs.positions import end_loss, follows, rescaled, stretches
+from core.labs.positions import context_extensions, end_loss, token_vs_position, with_rope_scaling
 from core.service import Facts
 from tests.app.browsing import PATIENCE, Screen, box_of, eventually
 from tests.app.lab import Lab, away, everywhere, printed, sized
@@ -179,7 +179,7 @@ def test_an_order_is_a_run_of_its_own(client: TestClient) -> None:
     assert now[3, 1, 10, [2, 8]] == pytest.approx([0.255, 0.52], abs=5e-3)
     moved = np.frombuffer(body, "<f4", 72, header["moved_at"]).reshape(6, 12)
     for layer in (0, 3):
-        by_core = core.measures.moved(trained.attention[layer].pattern(), edited.attention[layer].pattern())
+        by_core = core.measures.total_variation(trained.attention[layer].pattern(), edited.attention[layer].pattern())
         assert moved[layer] == pytest.approx(by_core.numpy(), abs=1e-6)
     assert "SetPositions((range(0, 2), 8, " in header["edit"] or "SetPositions((0, 1, 8, 3" in header["edit"]
     assert len(body) < 300_000
@@ -229,7 +229,7 @@ def test_two_words_that_change_places_are_core_s(client: TestClient) -> None:
     header, body = messages.unpack(answer.content)
     before = local().engine.run(core.Request("storyteller", (run.source.text,)))
     after = core.trace(before.loaded, run.source.text, interventions=[core.SwapWords(2, 6)])
-    found = follows(before, after, range(6), 2, 6)
+    found = token_vs_position(before, after, range(6), 2, 6)
     for name, values in (("along", found.along), ("still", found.still)):
         sent = np.frombuffer(body, "<f4", 48, header[f"{name}_at"]).reshape(6, 8)
         assert sent == pytest.approx(values.numpy(), abs=1e-6)
@@ -425,7 +425,7 @@ def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Brows
     run = local().engine.run(core.Request("storyteller", (KING,)))
     first, second = map(int, (room.root.get_attribute("data-pair") or "").split("-"))
     after = core.trace(run.loaded, KING, interventions=[core.SwapWords(first, second)])
-    found = follows(run, after, range(6), first, second)
+    found = token_vs_position(run, after, range(6), first, second)
     layer, head = divmod(int(found.word.argmax()), 8)
     room.has("head", f"{layer}.{head}")
     assert room.number("along") == pytest.approx(found.along[layer, head].item(), abs=1e-6)
@@ -749,19 +749,19 @@ def test_clocks_longer_texts_and_other_kinds_are_core_s(client: TestClient) -> N
     pair = ask(service.service().pairs_to_swap(king.key, "target" if king.target else "source"))[0]
     run = local().engine.run(core.Request("storyteller", (king.source.text,)))
     after = core.trace(run.loaded, king.source.text, interventions=[core.SwapWords(*pair)])
-    by = follows(run, after, range(6), *pair).word
+    by = token_vs_position(run, after, range(6), *pair).word
     for name, values in (("slow", by), ("fast", -by)):
         found = dials[name]
         assert (found["layer"], found["head"]) == divmod(int(values.argmax()), 8) and found["key"] in pair
     stretched = got(client, "stretches", king, factor=4).json()
-    ours = {one.rule: one for one in stretches(run.config, 4)}
+    ours = {one.rule: one for one in context_extensions(run.config, 4)}
     assert stretched["n_ctx"] == 256 and list(stretched["rules"]) == list(ours)
     for rule, one in ours.items():
         assert stretched["rules"][rule]["frequencies"] == pytest.approx(one.frequencies.tolist())
     ids = run.loaded.tokens(routes.ALICE).ids[:256]
     found = got(client, "loss", king, rule="linear", factor=2).json()
     assert (found["last"], found["of"]) == (64, 256)
-    assert found["loss"] == pytest.approx(end_loss(rescaled(run.loaded, "linear", 2), ids), abs=1e-4)
+    assert found["loss"] == pytest.approx(end_loss(with_rope_scaling(run.loaded, "linear", 2), ids), abs=1e-4)
     gap = got(client, "gap", king, rule="none", factor=1).json()
     assert gap["gaps"] == list(choices.GAPS) and run.source.labels[gap["after"]].strip() == ","
     assert gap["chances"][0] == pytest.approx(run.predictions([len(run.source) - 1], k=1).probs[0][0], abs=1e-5)

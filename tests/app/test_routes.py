@@ -33,7 +33,7 @@ from app.session import models, service
 from app.shell import routes
 from app.transport import build, compress, messages, modules
 from app.transport import routes as transport_routes
-from core.errors import Busy, Refused
+from core.errors import HeadlightError, ServerBusy
 from core.read.measures import Sink
 from core.run.attention import AttentionRecord
 from core.run.request import Request
@@ -76,7 +76,10 @@ def ask(client: TestClient, path: str, **params):
 
 def test_what_is_busy_may_be_asked_again_and_what_is_wrong_may_not() -> None:
     """The browser keeps what 400 says and asks again after 503."""
-    assert [transport_routes.refusal(error).status_code for error in (Busy("later"), Refused("no"))] == [503, 400]
+    assert [transport_routes.refusal(error).status_code for error in (ServerBusy("later"), HeadlightError("no"))] == [
+        503,
+        400,
+    ]
 
 
 def test_a_tile_is_what_core_says(client: TestClient, trace: Trace):

@@ -23,7 +23,7 @@ from app.rooms.shapes.values import MOST, described
 from app.session import words as session_words
 from app.sizes import words as sizes_words
 from app.sizes.pasted import config_of
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.config import ModelConfig
 from core.plan import PRESETS, TracedRun, Workload, parameters, trace_shapes
 from core.plan.training import saved_layer
@@ -237,7 +237,7 @@ def test_a_pasted_config_needs_no_weights():
     ],
 )
 def test_a_config_that_will_not_do_is_refused_in_words(text: str, says: str):
-    with pytest.raises(Refused, match=says):
+    with pytest.raises(HeadlightError, match=says):
         config_of(text)
 
 
@@ -411,9 +411,9 @@ def test_a_thumbnail_is_small_and_of_what_there_is(run: core.Trace):
     assert thumbnail(run, "encoder", 2, "", "resid_mid", 0)["values"] == pytest.approx(
         run.residual_norms["encoder.blocks.2.hook_resid_mid"].tolist(), abs=1e-4
     )
-    with pytest.raises(Refused):
+    with pytest.raises(HeadlightError):
         thumbnail(run, "decoder", 0, "attn", "weights", 0)
-    with pytest.raises(Refused):
+    with pytest.raises(HeadlightError):
         thumbnail(run, "encoder", 0, "attn", "weights", 12)
 
 

@@ -16,7 +16,7 @@ from app.kit.params import Param, number, one_of, pinned, whole
 from app.kit.stage import Stage, entered, follow, selected
 from app.session import chosen
 from app.transport import messages
-from core.errors import Unknown
+from core.errors import UnknownRun
 from tests.app.visits import Address, facts
 
 PARAMS = (
@@ -155,7 +155,7 @@ def test_what_is_kept_for_others_is_bounded_however_many_have_a_room_on_the_scre
     monkeypatch.setattr(kit_stage, "MOST_KEPT", 2 * first.nbytes + 50)
     second, third = (drawn(visit, mounted, {"title": title})["drawn"] for title in ("two", "three"))
     assert kit_stage.drawn(told["drawn"]) is None and first.nbytes == 0, "the oldest, though somebody holds it"
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownRun):
         _ = first.message
     kept = kit_stage.drawn(second)  # a class asks for it
     drawn(visit, mounted, {"title": "four"})

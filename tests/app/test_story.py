@@ -20,7 +20,7 @@ from app.attention import selection as attention_selection
 from app.attention import words as attention_words
 from app.session.examples import MARY
 from app.shell import registry
-from core.read.head_roles import openings
+from core.read.head_roles import opening_edges
 from core.read.measures import correlation
 from core.service.facts import facts_of
 from core.service.service import next_words_of
@@ -42,11 +42,11 @@ def run() -> core.Trace:
 
 @needs_smollm2
 def test_the_look_takes_the_place_of_the_opening_of_its_own_kind_of_attention(run: core.Trace) -> None:
-    look = core.opening_look(run)
-    (link,) = openings(run, look=look)
+    look = core.opening_finding(run)
+    (link,) = opening_edges(run, look=look)
     assert (link.layer, link.head, link.query, link.key) == (23, 0, TO, 1)
     other = replace(look, stack="encoder")
-    assert openings(run, look=other) == openings(run)
+    assert opening_edges(run, look=other) == opening_edges(run)
     said = picture.finding_message(look)
     assert (said["kind"], said["site"], said["word"]) == ("writes", "decoder", "Mary")
     assert "habit" not in said and said["addition"] == pytest.approx(1.146, abs=1e-3)
@@ -93,7 +93,7 @@ def test_it_opens_on_a_finding_and_page_keys_walk_through_the_others(plain: Plai
 
     # The map of all heads: pointing shows a head, and only a click keeps it.
     grid = root.locator(".headmap .grid")
-    additions = core.adds(run)[0]
+    additions = core.head_logit_attribution(run)[0]
     box = box_of(grid.locator("canvas").first)
     chosen = {name: plain.data()[name] for name in ("layer", "head")}
     plain.page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 8)
@@ -377,7 +377,7 @@ def test_heads_are_coloured_by_the_candidate_that_is_pressed(plain: Plain, run: 
     plain.open("?model=smollm2&by=first")
     root, keys = plain.root, plain.page.keyboard
     rows = root.locator(".bars.writes .rows button")
-    additions = core.adds(run, tokens=run.predictions([TO], 5).ids[0])
+    additions = core.head_logit_attribution(run, tokens=run.predictions([TO], 5).ids[0])
 
     def is_of(which: int, word: str) -> None:
         for i in range(5):
@@ -389,7 +389,7 @@ def test_heads_are_coloured_by_the_candidate_that_is_pressed(plain: Plain, run: 
         expect(root.locator("#all-heads-now")).to_have_text(f"Layer 23 · Head 0: adds to {word} {said(value)}.")
         expect(root.locator(".headcard dd").first).to_contain_text(f"{said(value)} to {word}")
         # The looks that this is from are to the same word.
-        looks = core.looks(run, TO, run.predictions([TO], 5).ids[0][which])[23, 0]
+        looks = core.edge_attribution(run, TO, run.predictions([TO], 5).ids[0][which])[23, 0]
         expect(root.locator(".headcard dd").nth(1)).to_contain_text(f"Mary {said(looks[1].item())}")
 
     expect(rows.first).to_have_attribute("aria-pressed", "true")

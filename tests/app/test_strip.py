@@ -14,7 +14,7 @@ import core
 from app.attention import picture
 from app.session.examples import MARY
 from app.shell import routes
-from core.read.key_steps import strip
+from core.read.key_steps import residual_profile
 from core.run.request import Request
 from tests.app.browsing import box_of
 from tests.app.plain import Plain
@@ -29,7 +29,7 @@ LAYERS = 30
 @needs_smollm2
 def test_its_message_has_the_run_s_numbers_in_five_digits() -> None:
     run = core.trace(smollm2(), MARY)
-    found, said = strip(run, "decoder"), picture.strip_message(strip(run, "decoder", None))
+    found, said = residual_profile(run, "decoder"), picture.strip_message(residual_profile(run, "decoder", None))
     assert json.loads(json.dumps(said)) == {**said, "next": list(said["next"])}
     assert said["stream"] == pytest.approx(found.stream.tolist(), rel=1e-4) and len(said["stream"]) == LAYERS + 1
     for part in said["parts"]:

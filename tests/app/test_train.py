@@ -508,7 +508,7 @@ def test_a_run_opens_in_explore_at_its_step(page: Page, address: str) -> None:
     # The picture is there before the address bar says so.
     expect(page).to_have_url(re.compile(rf"(?=.*nocausal)(?=.*step={step}\b)"))
     idle(page)
-    seen = watched_training.look(Spec("copy", "nomask"), frame, watched_training.example(Spec(), "fade"))
+    seen = watched_training.evaluate_example(Spec("copy", "nomask"), frame, watched_training.example(Spec(), "fade"))
     spot = [int(explore.get_attribute(f"data-{name}") or 0) for name in ("layer", "head", "query")]
     share = float(seen.pattern[spot[0], spot[1], spot[2]].max())
     explore.get_by_role("button", name=attention_words.COMPONENT["lows"]["looks"][0], exact=True).click()
@@ -657,7 +657,7 @@ def test_news_travels_as_lines_and_a_loss_that_is_none_as_null() -> None:
 def test_a_look_travels_with_its_maps() -> None:
     spec = Spec(steps=1)
     frame = next(x for x in watched_training.run(spec) if isinstance(x, Frame))
-    seen = watched_training.look(spec, frame, watched_training.example(spec, "cab"))
+    seen = watched_training.evaluate_example(spec, frame, watched_training.example(spec, "cab"))
     maps = seen.pattern.numpy()
     plain = LookFacts(0, maps, seen.p, seen.best, seen.own, seen.finds.numpy(), seen.ahead.numpy())
     header = records.look_text(plain)
@@ -695,7 +695,9 @@ def test_of_a_kept_run_the_last_frame_is_a_model(spec: Spec) -> None:
     header, body = messages.unpack(records.read(spec))
     last, look = header["frames"][-1], header["looks"][-1]
     assert (points[-1].loss, frame.step, frame.whole) == (header["points"][-1][1], last["step"], last["whole"])
-    seen = watched_training.look(spec, frame, watched_training.example(spec, records.opening_example(spec.task)))
+    seen = watched_training.evaluate_example(
+        spec, frame, watched_training.example(spec, records.opening_example(spec.task))
+    )
     assert seen.own == look["own"] and np.allclose(seen.p, look["p"], atol=0.02)
     maps = np.frombuffer(body, "u1")[-seen.pattern.numel() :] if not seen.pattern.numel() % 4 else None
     assert maps is None or abs(maps / 255 - seen.pattern.numpy().ravel()).max() < 0.02

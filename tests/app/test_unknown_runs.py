@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from app.transport import metrics, rate_limits, words
 from app.transport.routes import answering
-from core.errors import Unknown
+from core.errors import UnknownRun
 
 KNOWN, UNKNOWN = "/headlight/tile?run=known", "/headlight/tile?run=unknown"
 
@@ -20,7 +20,7 @@ KNOWN, UNKNOWN = "/headlight/tile?run=known", "/headlight/tile?run=unknown"
 @answering
 async def tile(request: Request) -> Response:
     if request.query_params["run"] != "known":
-        raise Unknown("unknown")
+        raise UnknownRun("unknown")
     return PlainTextResponse("its tile")
 
 

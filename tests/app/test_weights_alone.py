@@ -61,14 +61,14 @@ def test_a_decoder_of_weights_has_the_mask_that_is_certain(browser: Browser, tmp
 )
 def test_what_is_not_drawn_is_said(weights: Tensor | list[Tensor], sentence: str) -> None:
     run = core.from_attentions(weights, WORDS)
-    with pytest.raises(core.Refused, match=sentence):
+    with pytest.raises(core.HeadlightError, match=sentence):
         page_of(run)
     assert "<svg" in run._repr_html_()
 
 
 def test_layers_that_are_missing_are_no_page() -> None:
     run = core.from_cache({"blocks.5.attn.hook_pattern": softmax(1, 2, N, N)}, WORDS)
-    with pytest.raises(core.Refused, match="were not brought"):
+    with pytest.raises(core.HeadlightError, match="were not brought"):
         page_of(run)
 
 

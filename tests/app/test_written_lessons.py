@@ -27,7 +27,7 @@ from app.rooms.lessons.written.lesson import WrittenLesson, ended, swapped
 from app.rooms.lessons.written.runs import Runs, best_head
 from app.rooms.lessons.written.steps import between, row, row_key, step_of, truth_of
 from app.session import service as session_service
-from core.errors import Refused
+from core.errors import HeadlightError
 from tests.app.served import ask
 
 MODELS = Offered({"smollm2": "SmolLM2-135M", "minilm": "MiniLM-L6"}, {"smollm2": (30, 9), "minilm": (6, 12)}.get)
@@ -752,7 +752,7 @@ def test_what_only_a_run_finds_is_told_the_operator_with_its_line_and_a_visitor_
     text, line, sentence = UNFIT["a word of several tokens"]
     step = step_of(lesson(text), 0, {}, "tokens")
     for _ in range(2):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(HeadlightError) as refused:
             ask(step.truth(Shown(session_service.service(), step.state)))
         assert "Take another step" in str(refused.value) and sentence not in str(refused.value)
     assert [said for said in caplog.messages if f"tokens, line {line}: {sentence}" in said] == caplog.messages

@@ -33,7 +33,7 @@ def test_the_table_is_the_same_bit_for_bit(cluster: None, tmp_path: Path, monkey
     loaded = load("minilm", device=torch.device("cpu"), dtype=torch.float32)
     one = atlas.survey(loaded, TEXTS, tmp_path / "one.parquet")
     told: list[tuple[int, int]] = []
-    there = on_ray(partial(load, "minilm", device=torch.device("cpu"), dtype=torch.float32), atlas.MOST_TOKENS)
+    there = on_ray(partial(load, "minilm", device=torch.device("cpu"), dtype=torch.float32), atlas.MAX_TOKENS)
     other = atlas.survey(
         loaded, TEXTS, tmp_path / "other.parquet", surveyed=there, progress=lambda done, of: told.append((done, of))
     )

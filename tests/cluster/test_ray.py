@@ -23,7 +23,7 @@ from ray.cluster_utils import Cluster  # noqa: E402
 from app.session import models  # noqa: E402
 from cluster import deployment, remote, wire  # noqa: E402
 from core.edits import Ablate  # noqa: E402
-from core.errors import Refused  # noqa: E402
+from core.errors import HeadlightError  # noqa: E402
 from core.run.request import Request  # noqa: E402
 from core.service import AblateHeads, LocalService, MapTransform, Service  # noqa: E402
 from core.service.engine import Engine  # noqa: E402
@@ -207,7 +207,7 @@ def test_a_node_that_is_killed_under_load_loses_nothing(
     "args", [{"replicas": "0"}, {"replicas": "4-1"}, {"replicas": "many"}, {"cpus": "-1"}, {"gpus": "half"}]
 )
 def test_a_setting_that_says_nothing_is_refused(args: dict[str, str]) -> None:
-    with pytest.raises(Refused, match="but it must be"):
+    with pytest.raises(HeadlightError, match="but it must be"):
         deployment.headlight(args)
 
 

@@ -21,7 +21,7 @@ from app.rooms.lessons.written.decide import decide
 from app.session import service as session
 from cluster import answering, remote, wire
 from core.edits import Ablate
-from core.errors import Busy, Refused, TextError, Unknown
+from core.errors import HeadlightError, ServerBusy, TextError, UnknownRun
 from core.learn.watched_training import Point
 from core.patching.edited_runs import RowAnswers
 from core.patching.head_sweeps import HeadPlace, Sweep
@@ -298,10 +298,10 @@ def test_what_is_refused_there_is_refused_here(there: Service) -> None:
     calls = SyncCalls(there)
     with pytest.raises(TextError):
         calls.submit(Request("copy", ("",))).result()
-    with pytest.raises(Refused, match="There is no row 99"):
+    with pytest.raises(HeadlightError, match="There is no row 99"):
         calls.submit(TEXT).result()
         calls.result(there.row(TEXT.key, HEAD, 99))
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownRun):
         calls.result(there.facts("0" * 64))
     calls.result(close(there))
 
@@ -328,7 +328,7 @@ def test_nobody_there_is_a_sentence(serve: Callable[[Answers], str]) -> None:
         return PlainTextResponse("", 503)
 
     nobody = asking(serve(gone), patience=0.1)
-    with pytest.raises(Busy, match="do not answer just now"):
+    with pytest.raises(ServerBusy, match="do not answer just now"):
         ask(nobody.submit(TEXT))
     assert ask(nobody.status())["running_or_waiting"] == 0
     closed = asking("http://127.0.0.1:1", patience=0.0)

@@ -10,7 +10,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from cluster import answering, remote, token
-from core.errors import Busy
+from core.errors import ServerBusy
 from core.run.request import Request
 from core.service import LocalService
 from core.service.engine import Engine
@@ -32,9 +32,9 @@ def test_a_front_end_without_the_token_is_refused_at_once(
 
     async def refused() -> None:
         stranger = remote.service(address)
-        with pytest.raises(Busy, match="do not answer just now"):
+        with pytest.raises(ServerBusy, match="do not answer just now"):
             await stranger.submit(TEXT)
-        with pytest.raises(Busy, match="do not answer just now"):
+        with pytest.raises(ServerBusy, match="do not answer just now"):
             await anext(stranger.follow(TEXT.key))
         assert (await stranger.status())["models"] == []
         await stranger.close()  # type: ignore[attr-defined]

@@ -149,7 +149,7 @@ def test_what_broke_stays_there() -> None:
     ((number, body),) = remote.Frames().of(wire.refusal(KeyError("/secret/place")))
     with pytest.raises(RuntimeError) as caught:
         remote.opened(number, body)
-    assert "secret" not in str(caught.value) and not isinstance(caught.value, errors.Refused)
+    assert "secret" not in str(caught.value) and not isinstance(caught.value, errors.HeadlightError)
 
 
 def test_frames_come_out_of_any_pieces() -> None:

@@ -11,7 +11,7 @@ import torch
 
 import core
 from core import device
-from core.errors import Outdated, TextError, TooLarge
+from core.errors import StaleTrace, TextError, TooLarge
 from core.model.text import from_ids, pad
 from core.patching import edited_runs
 from tests.core.conftest import KINDS, make_loaded
@@ -88,7 +88,7 @@ def test_silencing_can_be_ended_and_refused(tiny: Tiny, monkeypatch: Any) -> Non
             run.ablate_heads()
     with torch.no_grad():
         loaded.model.get_parameter("decoder.norm.weight").mul_(2)
-    with pytest.raises(Outdated):
+    with pytest.raises(StaleTrace):
         run.ablate_heads()
 
 

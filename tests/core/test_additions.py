@@ -12,10 +12,10 @@ import pytest
 import torch
 
 import core
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.transformer import MLP
-from core.read.layer_walk import additions, by_head, loudest, normed, start, walk
-from core.service import LocalService, WalkFacts, WalkNumber
+from core.read.layer_walk import additions, by_head, normed, start, strongest_neurons, walk
+from core.service import LayerWalk, LocalService, WalkNumber
 from tests.core.serving import assert_plain
 from tests.core.test_layer_walk import IDS, LAYERS, animal
 
@@ -77,7 +77,7 @@ def test_what_sublayers_add_is_what_a_walk_adds(tiny: Tiny, config: dict[str, An
 def test_the_loudest_neurons_are_the_largest_products() -> None:
     found = walk(animal(), "encoder", 3, 10)
     assert isinstance(found.block.mlp, MLP)
-    neurons, norms = loudest(found, 3)
+    neurons, norms = strongest_neurons(found, 3)
     lengths = found.values["mlp.act"].abs() * found.block.mlp.down.weight.norm(dim=0)
     assert neurons.tolist() == lengths.topk(3).indices.tolist()
     assert (found.values["mlp.act"][neurons].abs() * norms).tolist() == pytest.approx(lengths.topk(3).values.tolist())
@@ -119,7 +119,7 @@ def test_what_a_layer_does_not_have_is_refused_in_a_sentence() -> None:
         (shared.additions(key, "decoder"), "no stack called 'decoder'"),
         (shared.guesses(key), "has no head"),
     ):
-        with pytest.raises(Refused, match=said):
+        with pytest.raises(HeadlightError, match=said):
             ask(call)
 
 
@@ -131,5 +131,5 @@ def test_guesses_of_a_service_are_core_s() -> None:
     found = ask(shared.guesses(key))
     assert_plain(found)
     assert (found[-1].string.strip("Ġ "), found[-1].probability) == ("door", pytest.approx(0.389, abs=5e-4))
-    begun: WalkFacts = ask(shared.walk(key, "decoder", 0, 3))
+    begun: LayerWalk = ask(shared.walk(key, "decoder", 0, 3))
     assert not begun.embed_normed and np.allclose(sum(begun.start.values()), begun.embed, atol=1e-6)

@@ -99,4 +99,4 @@ def test_a_map_correlates_with_another_over_the_cells_that_count() -> None:
 
 def test_rows_that_see_nothing_do_not_count() -> None:
     pattern = torch.tensor([[0.0, 0.0], [0.25, 0.75]])
-    assert measures.received(pattern).tolist() == [0.25, 0.75]
+    assert measures.mean_received(pattern).tolist() == [0.25, 0.75]

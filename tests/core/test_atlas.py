@@ -13,7 +13,7 @@ from pyarrow import parquet
 import core
 from core.__main__ import main
 from core.checkpoints import Loaded
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.patching import atlas
 from core.read import measures
 from core.read.head_roles import is_punctuation
@@ -107,7 +107,7 @@ def test_an_atlas_that_was_stopped_goes_on(
     with pytest.raises(KeyboardInterrupt):
         atlas.survey(minilm, TEXTS, out, most_tokens=48)
     assert not out.exists() and len(list((tmp_path / "atlas.parquet.parts").glob("*.parquet"))) == 1
-    with pytest.raises(Refused, match="parts of another atlas"):
+    with pytest.raises(HeadlightError, match="parts of another atlas"):
         atlas.survey(minilm, TEXTS[:4], out, most_tokens=48)
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(atlas, "trace", lambda loaded, text: ran.append(text) or real(loaded, text))

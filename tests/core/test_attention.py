@@ -11,11 +11,11 @@ import torch
 
 import core
 from core.model import rules
-from core.model.custom_mask import Region, painted
+from core.model.custom_mask import Region, apply_regions
 from core.model.rules import MaskRule, ScoreRule
 from core.plan.tracing import LiveBytes
 from core.run.attention import AttentionRecord
-from core.run.recorder import Held
+from core.run.recorder import HeldTensor
 from tests.core.conftest import fused_error
 
 Tiny = Callable[..., core.Loaded]
@@ -27,7 +27,7 @@ def record_of(n: int, heads: int = 4, kv: int = 2, d_head: int = 8, **mask: Any)
     k = torch.randn(1, kv, n, d_head, generator=generator) * 2
     v = torch.randn(1, kv, n, d_head, generator=generator)
     rule = ScoreRule(MaskRule(heads, n, n, **mask), d_head**-0.5)
-    return AttentionRecord("decoder.blocks.0.attn", "decoder", 0, "attn", q, k, Held(v), rule)
+    return AttentionRecord("decoder.blocks.0.attn", "decoder", 0, "attn", q, k, HeldTensor(v), rule)
 
 
 def test_a_pattern_is_an_eager_softmax_of_the_same_q_and_k() -> None:
@@ -118,7 +118,9 @@ def test_rows_that_may_see_nothing_are_reported_and_never_nan() -> None:
 def test_every_hidden_cell_has_its_reason() -> None:
     keep = torch.ones(1, 8, dtype=torch.bool)
     keep[0, 7] = False
-    edits = painted((Region(False, cells=((5, range(5, 6)),)), Region(True, 2, cells=((1, range(6, 7)),))), n_heads=4)
+    edits = apply_regions(
+        (Region(False, cells=((5, range(5, 6)),)), Region(True, 2, cells=((1, range(6, 7)),))), n_heads=4
+    )
     record = record_of(8, causal=True, window=3, keep=keep, edits=edits)
     assert record.why_masked(2, 4) == "future"
     assert record.why_masked(2, 7) == "padding"

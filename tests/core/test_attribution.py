@@ -11,7 +11,7 @@ import torch
 
 import core
 from core import device
-from core.errors import Outdated, TextError, TooLarge
+from core.errors import StaleTrace, TextError, TooLarge
 from tests.core.conftest import make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import CUSTOM, Custom, doubled, texts, tilted
@@ -124,7 +124,7 @@ def test_attribution_is_of_the_weights_of_the_run(tiny: Tiny) -> None:
     with torch.no_grad():
         loaded.model.get_parameter("decoder.norm.weight").mul_(2)
     for ask in (run.logit_attribution, run.logit_lens, lambda: run.activation("decoder.blocks.0.hook_resid_mid")):
-        with pytest.raises(Outdated):
+        with pytest.raises(StaleTrace):
             ask()
 
 

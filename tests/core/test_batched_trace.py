@@ -17,7 +17,7 @@ from core import device
 from core.errors import InterventionError, RunCancelled, TextError, TooLarge
 from core.model.hooks import ReadHook, hooked
 from core.model.text import from_ids
-from core.run.trace import trace_together
+from core.run.trace import trace_batch
 from core.run.trace_record import TraceRecord
 from core.service import RunHandle, jobs
 from core.service import engine as engine_module
@@ -66,7 +66,7 @@ def test_each_run_is_that_of_its_text_alone(
         monkeypatch.setattr("core.run.trace.HELD_BYTES", 0)
         monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)
     loaded = make_loaded(**config)
-    found = trace_together(loaded, [from_ids(None, ids) for ids in IDS])
+    found = trace_batch(loaded, [from_ids(None, ids) for ids in IDS])
     assert [run.source.ids for run in found] == [tuple(ids) for ids in IDS]
     for run, ids in zip(found, IDS, strict=True):
         check_alone(run, core.trace(loaded, ids=ids))
@@ -74,7 +74,7 @@ def test_each_run_is_that_of_its_text_alone(
 
 def test_a_run_holds_nothing_of_the_others_and_asks_its_own_text_again() -> None:
     loaded = make_loaded(n_encoder_layers=2, position="relative", head="mlm")
-    found = trace_together(loaded, [from_ids(None, ids) for ids in IDS])
+    found = trace_batch(loaded, [from_ids(None, ids) for ids in IDS])
     for run, ids in zip(found, IDS, strict=True):
         for record in run.records:
             for kept in (record.batch_q, record.batch_k, record.values()):
@@ -87,7 +87,7 @@ def test_a_run_holds_nothing_of_the_others_and_asks_its_own_text_again() -> None
 
 def test_a_run_that_is_dropped_goes_although_the_others_stay() -> None:
     loaded = make_loaded()
-    first, *others = trace_together(loaded, [from_ids(None, ids) for ids in IDS])
+    first, *others = trace_batch(loaded, [from_ids(None, ids) for ids in IDS])
     gone = weakref.ref(first.records[0].batch_q)
     del first
     gc.collect()
@@ -101,16 +101,16 @@ def test_what_cannot_run_together_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         hooked(loaded.model, {"decoder.hook_final": lambda x: x * 2}),
         pytest.raises(InterventionError, match="by itself"),
     ):
-        trace_together(loaded, texts)
+        trace_batch(loaded, texts)
     seen: list[int] = []
     with hooked(loaded.model, {"decoder.hook_final": ReadHook(lambda x: seen.append(len(x)))}):
-        trace_together(loaded, texts)
+        trace_batch(loaded, texts)
     assert seen == [4], "one pass"
     with pytest.raises(TextError, match="positions for 37"):
-        trace_together(loaded, [texts[0], from_ids(None, [1] * 38)])
+        trace_batch(loaded, [texts[0], from_ids(None, [1] * 38)])
     monkeypatch.setattr(device, "free_bytes", lambda _: 1000)
     with pytest.raises(TooLarge, match="4 texts at once would need"):
-        trace_together(loaded, texts)
+        trace_batch(loaded, texts)
 
 
 def waiting(*tickets: RunHandle[Trace]) -> None:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import core
-from core.model.custom_mask import hiding_numbers
+from core.model.custom_mask import masked_values
 from core.model.rules import GivenBias, MaskRule
 from tests.thorough import THOROUGH
 
@@ -157,7 +157,7 @@ def test_a_mask_that_low_scores_outdo_is_found_out_by_the_receipt() -> None:
     ],
 )
 def test_the_rule_for_numbers(values: list[float], limit: float) -> None:
-    assert hiding_numbers(torch.tensor(values)) == limit
+    assert masked_values(torch.tensor(values)) == limit
 
 
 def test_alibi_over_a_long_text_hides_nothing_and_with_a_mask_the_future() -> None:

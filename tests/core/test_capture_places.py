@@ -566,15 +566,16 @@ class Routed(nn.Module):
 
 def test_a_module_that_writes_attention_out_is_refused_with_its_place_and_the_cure() -> None:
     with pytest.raises(
-        core.Refused, match=r"Nothing was recorded: 0, 1 write attention out by hand.*attn_implementation=\"sdpa\""
+        core.HeadlightError,
+        match=r"Nothing was recorded: 0, 1 write attention out by hand.*attn_implementation=\"sdpa\"",
     ):
         places(nn.Sequential(ByHand(), ByHand()), x())
     with pytest.raises(
-        core.Refused, match=r"Nothing was recorded: this Linear ran without.*attn_implementation=\"sdpa\""
+        core.HeadlightError, match=r"Nothing was recorded: this Linear ran without.*attn_implementation=\"sdpa\""
     ):
         places(nn.Linear(D, D), x())
     with (
-        pytest.raises(core.Refused, match="this Linear did not run in this thread while the capture was open"),
+        pytest.raises(core.HeadlightError, match="this Linear did not run in this thread while the capture was open"),
         core.capture(nn.Linear(2, 2)),
     ):
         pass
@@ -627,5 +628,5 @@ def test_models_of_transformers_that_do_not_call_the_fused_function(
     model = kind(config(vocab_size=99, **sizes)).eval()
     if implementation is not None:
         model.set_attn_implementation(implementation)
-    with pytest.raises(core.Refused, match=says), torch.no_grad(), core.capture(model):
+    with pytest.raises(core.HeadlightError, match=says), torch.no_grad(), core.capture(model):
         model(IDS)

@@ -13,7 +13,7 @@ import core
 from benchmarks.card import parity
 from benchmarks.card.clock import peak_bytes
 from benchmarks.card.tiles import record_of
-from core.device import MiB, dtype_name, guarded
+from core.device import MiB, dtype_name, oom_guard
 from core.model import rules
 from core.model.rules import MaskRule, ScoreRule, attend, attend_per_group
 from core.patching import atlas
@@ -183,7 +183,7 @@ def test_logits_are_those_of_transformers_in_every_format(name: str, device: tor
 def test_what_does_not_fit_is_refused_and_not_a_fault(device: torch.device) -> None:
     with (
         pytest.raises(core.TooLarge, match=r"^This needed .* (more|memory), and .* are free\."),
-        guarded(device, "This"),
+        oom_guard(device, "This"),
     ):
         torch.empty(1 << 46, device=device)
     assert torch.ones(3, device=device).sum() == 3  # the device still works

@@ -20,7 +20,7 @@ from core.checkpoints.families import FAMILIES
 from core.errors import CheckpointError, TextError
 from core.model.text import from_ids
 from core.read import report
-from core.run.prompt import padded, read_again
+from core.run.prompt import padded, source_as_target
 from tests.core.published import RELATIVES
 from tests.thorough import part
 
@@ -433,7 +433,7 @@ def test_padding_changes_no_class_of_two_stacks(side: Any, tmp_path: Path) -> No
     assert run.target is not None and run.target.padding == run.source.padding
     assert run.classes().logits == pytest.approx(alone.logits, abs=1e-5)
     batch = padded(loaded, [from_ids(None, ids), from_ids(None, [*IDS, 2])], side)
-    again = core.trace_tokens(loaded, batch, read_again(loaded, batch), ())
+    again = core.trace_tokens(loaded, batch, source_as_target(loaded, batch), ())
     assert again.text(0).classes().logits == pytest.approx(alone.logits, abs=1e-5)
 
 

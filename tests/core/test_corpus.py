@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from core import Refused
+from core import HeadlightError
 from core.__main__ import main
 from core.patching.atlas import texts_of
 
@@ -28,10 +28,10 @@ def test_paragraphs_are_read_from_files_and_folders(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("# a heading\nfirst\nsecond\n", encoding="utf-8")
     assert texts_of(tmp_path) == ["first", "second", "one", "two more of two"]
     (tmp_path / "empty.txt").write_text("# nothing\n", encoding="utf-8")
-    with pytest.raises(Refused, match=r"no text in empty\.txt"):
+    with pytest.raises(HeadlightError, match=r"no text in empty\.txt"):
         texts_of(tmp_path / "empty.txt")
     (tmp_path / "latin.txt").write_bytes("Füße".encode("latin-1"))
-    with pytest.raises(Refused, match=r"latin\.txt is no UTF-8 text"):
+    with pytest.raises(HeadlightError, match=r"latin\.txt is no UTF-8 text"):
         texts_of(tmp_path / "latin.txt")
 
 
@@ -61,12 +61,14 @@ def test_one_column_of_a_table(name: str, tmp_path: Path) -> None:
     file = written(tmp_path, name)
     assert texts_of(file, "text") == TEXTS
     assert texts_of(file, "text", most=2) == TEXTS[:2]
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(HeadlightError) as refused:
         texts_of(file)
     assert str(refused.value) == (
         f"{name} is a table with the columns id, text, label. Say which one has the texts, such as --column text."
     )
-    with pytest.raises(Refused, match=r"has no column texts\. Is text meant\? It has the columns id, text, label\."):
+    with pytest.raises(
+        HeadlightError, match=r"has no column texts\. Is text meant\? It has the columns id, text, label\."
+    ):
         texts_of(file, "texts")
 
 
@@ -77,7 +79,7 @@ def test_a_folder_of_tables(tmp_path: Path) -> None:
     assert texts_of(tmp_path, "text") == TEXTS * 3
     assert texts_of(tmp_path) == ["no table"]
     (tmp_path / "notes.txt").unlink()
-    with pytest.raises(Refused, match=r"1\.csv is a table with the columns id, text, label\."):
+    with pytest.raises(HeadlightError, match=r"1\.csv is a table with the columns id, text, label\."):
         texts_of(tmp_path)
 
 
@@ -108,13 +110,15 @@ def test_a_table_of_one_column_needs_no_name(tmp_path: Path) -> None:
 )
 def test_a_file_that_cannot_be_read_gets_a_sentence(name: str, content: str, said: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(HeadlightError, match=said):
         texts_of(tmp_path / name, "text")
 
 
 def test_many_columns_are_not_all_listed(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(",".join(f"c{i}" for i in range(200)) + "\n", encoding="utf-8")
-    with pytest.raises(Refused, match=r"c10, c11 and 188 more\. Say which one has the texts, such as --column c0\."):
+    with pytest.raises(
+        HeadlightError, match=r"c10, c11 and 188 more\. Say which one has the texts, such as --column c0\."
+    ):
         texts_of(tmp_path / "a.csv")
 
 

@@ -9,7 +9,7 @@ import pytest
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from core.checkpoints.families import DEFAULTS, FAMILIES
-from core.checkpoints.family import Theirs
+from core.checkpoints.family import SourceConfig
 from core.checkpoints.loading import config_from, family_of
 from core.errors import CheckpointError
 from core.model.config import ModelConfig
@@ -19,7 +19,7 @@ NO_SIZE = ("model_type", "architectures", "transformers_version", "dtype", "torc
 
 def read(values: dict[str, Any]) -> ModelConfig:
     """Our config of a config.json, with values that mean the same written in one way."""
-    theirs = Theirs(values)
+    theirs = SourceConfig(values)
     config = config_from(family_of(theirs, stored=False), theirs)
     every = tuple(range(max(config.n_encoder_layers, config.n_decoder_layers)))
     windowed = every if config.window and config.windowed_layers is None else config.windowed_layers

@@ -197,7 +197,7 @@ PHI_3_LONG = {
     ],
 )
 def test_a_model_that_cannot_run_is_planned_where_its_sizes_are_known(values: dict[str, Any], parameters: int) -> None:
-    found = from_config.described(values)
+    found = from_config.parse_config(values)
     assert core.plan(found.config, source_len=4096).parameters.total == parameters
     if "rope_theta" in values:
         assert found.config.rotary_base == 5000
@@ -205,4 +205,4 @@ def test_a_model_that_cannot_run_is_planned_where_its_sizes_are_known(values: di
 
 def test_what_changes_the_sizes_is_still_refused() -> None:
     with pytest.raises(CheckpointError, match="attention_bias"):
-        from_config.described(DEEPSEEK_V3 | {"attention_bias": True})
+        from_config.parse_config(DEEPSEEK_V3 | {"attention_bias": True})

@@ -104,5 +104,5 @@ def test_double_precision_is_the_processor_s_alone() -> None:
                 on, name = ast.unparse(node.func.value), node.func.attr
                 doubled = name == "double" or (name == "to" and any("float64" in ast.unparse(a) for a in node.args))
                 assert not doubled or on.endswith(".cpu()"), f"{path.name}:{node.lineno}: {ast.unparse(node)}"
-    assert devices.finest_dtype(torch.device("mps")) == torch.float32
-    assert devices.finest_dtype(CPU) == torch.float64
+    assert devices.highest_precision(torch.device("mps")) == torch.float32
+    assert devices.highest_precision(CPU) == torch.float64

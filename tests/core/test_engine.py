@@ -19,11 +19,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
 from core import device
-from core.errors import Busy, CheckpointError, GenerationError, RunCancelled, TextError, TooLarge, Unknown
+from core.errors import CheckpointError, GenerationError, RunCancelled, ServerBusy, TextError, TooLarge, UnknownRun
 from core.run import chunks
-from core.run.request import RunEnded
+from core.run.request import RunFinished
 from core.service import jobs
-from core.write.generate import CONTINUATION, candidates, pick, with_continuation
+from core.write.generate import CONTINUATION, candidates, sample_token, with_continuation
 from tests.core.conftest import make_loaded
 from tests.thorough import how_many
 
@@ -117,7 +117,7 @@ def test_old_traces_are_dropped_and_come_back_by_their_key() -> None:
     assert shared.status()["traces"] == 3
     again = shared.trace(requests[0].key)
     assert again is not first and torch.equal(again.attention[0].pattern(), first.attention[0].pattern())
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownRun):
         shared.trace("0" * 64)
 
 
@@ -167,7 +167,7 @@ def test_requests_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.Mon
     assert shared.trace(first.key).texts == 1
     for request in others:
         shared.run(request)
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownRun):
         shared.trace(first.key)
     assert shared.trace(others[-1].key).texts == 1
 
@@ -281,7 +281,7 @@ def test_a_crowd_is_asked_to_wait() -> None:
         visits = [pool.submit(shared.run, core.Request("one", (text,))) for text in texts]
         while shared.status()["running_or_waiting"] < 3:
             time.sleep(0.005)
-        with pytest.raises(Busy, match="3 sentences are waiting"):
+        with pytest.raises(ServerBusy, match="3 sentences are waiting"):
             shared.run(core.Request("one", ("us all",)))
         gate.set()
         assert [visit.result().texts for visit in visits] == [1, 1, 1]
@@ -343,7 +343,7 @@ def test_a_long_text_lets_shorter_ones_go_first_and_its_place_says_so(monkeypatc
 
 
 def test_an_operator_hears_of_every_run_and_of_no_text() -> None:
-    heard: list[RunEnded] = []
+    heard: list[RunFinished] = []
     shared = engine(Loader(), on_finished=heard.append)
     with pytest.raises(TextError):
         shared.run(core.Request("one", ("",)))
@@ -662,7 +662,7 @@ def test_an_edited_run_is_continued_by_the_edited_model():
         run = core.trace(loaded, ids=ids, interventions=edits)
         logits = loaded.model.head(run.last_residual(torch.tensor([len(ids) - 1])))[:, 0].float()
         draw = torch.rand(1, 1, generator=generator, dtype=torch.float64)
-        ids.append(int(pick(*candidates(logits, CONTINUATION["temperature"], CONTINUATION["top_k"]), draw)))
+        ids.append(int(sample_token(*candidates(logits, CONTINUATION["temperature"], CONTINUATION["top_k"]), draw)))
     assert core.trace(loaded, written).source.ids == tuple(ids)
     (plain,), _ = with_continuation(loaded, core.Request("storyteller", (text,), write=8))
     assert plain != written

@@ -128,5 +128,5 @@ def test_memory_is_refused_with_both_numbers(tiny: Callable[..., Loaded], monkey
 
 def test_a_wrapped_model_says_that_it_is_not_known(tmp_path: Path) -> None:
     run: Any = core.trace(core.wrap(made(ROUTED["Mixtral"]), None), ids=IDS)
-    with pytest.raises(core.Refused, match="the choice of its routers is not known"):
+    with pytest.raises(core.HeadlightError, match="the choice of its routers is not known"):
         routing(run)

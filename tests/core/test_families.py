@@ -15,7 +15,7 @@ from torch import Tensor
 
 from core.checkpoints import load, loading
 from core.checkpoints.families import FAMILIES
-from core.checkpoints.family import Family, Theirs
+from core.checkpoints.family import Family, SourceConfig
 from core.checkpoints.files import Stored, read_json, stored_tensors
 from core.errors import CheckpointError
 from core.model.transformer import Transformer
@@ -46,7 +46,7 @@ FEW = [*sorted(OLD), *part([name for name in FAMILIES if name in cases() and nam
 
 
 def build(name: str, tensors: dict[str, Stored]) -> Transformer:
-    theirs = Theirs(read_json(reference(name).folder / "config.json"))
+    theirs = SourceConfig(read_json(reference(name).folder / "config.json"))
     return loading.assemble(theirs, tensors, torch.device("cpu"), torch.float32)[0]
 
 

@@ -68,10 +68,10 @@ def test_openings_of_smollm2(case: tuple[Any, ...]) -> None:
     likeliest = of.predictions(k=1)
     assert likeliest.strings[0][0].strip("Ġ") == word
     assert likeliest.probs[0][0] == pytest.approx(probability, abs=6e-4)
-    found = core.opening_look(of)
+    found = core.opening_finding(of)
     assert (found.kind, found.layer, found.head, words(of, found)) == (kind, layer, head, (query, key))
     assert found.weight == pytest.approx(weight, abs=6e-4) and found.addition == pytest.approx(addition, abs=1e-3)
-    looks = core.looks(of, found.query)
+    looks = core.edge_attribution(of, found.query)
     assert looks[layer, head, found.key].item() == pytest.approx(addition, abs=1e-3)
     heads = [part.value for part in of.logit_attribution(found.query).parts if part.part == "head"]
     assert torch.allclose(looks.sum(-1).flatten(), torch.tensor(heads), atol=1e-4)
@@ -92,7 +92,7 @@ def test_findings_of_smollm2_are_each_of_another_head() -> None:
     assert repeat.weight == pytest.approx(0.818, abs=6e-4)
     assert (back.layer, back.head, back.mean) == (16, 0, pytest.approx(0.786, abs=6e-4))
     assert (rests.layer, rests.head, rests.mean) == (18, 7, pytest.approx(0.9999, abs=1e-4))
-    adds = core.adds(run(IOI))[0]
+    adds = core.head_logit_attribution(run(IOI))[0]
     assert (adds[23, 0].item(), adds[24, 4].item()) == pytest.approx((1.143, -1.310), abs=6e-4)
     same = {one.kind: one for one in core.findings(run(DOG))}["same word"]
     assert (same.layer, same.head, same.query, same.key) == (8, 1, 7, 4)
@@ -106,7 +106,7 @@ def test_findings_of_smollm2_are_each_of_another_head() -> None:
 
 @needs_smollm2
 def test_a_head_moves_the_likeliest_words() -> None:
-    moved = core.moves(run(KEYS))
+    moved = core.top_token_attribution(run(KEYS))
     assert moved.values.shape == (30, 9, 100)
     of = dict(zip(moved.strings, moved.values[26, 0].tolist(), strict=True))
     assert (of["Ġare"], of["Ġwas"]) == pytest.approx((3.72, -0.63), abs=6e-3)
@@ -122,12 +122,12 @@ def test_where_heads_rest_without_the_row_that_sees_nothing_else() -> None:
     rows = torch.arange(14) > 0
     assert measures.sink_share(pattern, 0, rows).tolist() == pytest.approx(found.shares[3].tolist(), abs=1e-5)
     assert (measures.sink_share(pattern) > measures.sink_share(pattern, 0, rows)).all()
-    roles = head_roles.roles_of(run(IOI), sink_key=0)
+    roles = head_roles.run_roles(run(IOI), sink_key=0)
     assert roles[18][7].name == "rests" and roles[16][0].name == "one back"
     rests = np.array([[role.rests for role in layer] for layer in roles])
     assert rests == pytest.approx(found.shares, abs=1e-5)
     named = sum(role.name not in ("mixed", "rests") for layer in roles for role in layer)
-    assert named > sum(role.name != "mixed" for layer in head_roles.roles_of(run(IOI)) for role in layer)
+    assert named > sum(role.name != "mixed" for layer in head_roles.run_roles(run(IOI)) for role in layer)
 
 
 @needs_smollm2
@@ -141,7 +141,7 @@ def test_a_long_text_opens_on_a_word_far_back() -> None:
     assert (writes.weight, writes.addition) == pytest.approx((0.753, 1.677), abs=1e-3)
     assert of.predictions(k=1).probs[0][0] == pytest.approx(0.888, abs=6e-4)
     assert (repeat.layer, repeat.head, repeat.weight) == (17, 3, pytest.approx(0.962, abs=6e-4))
-    strongest = core.strongest_looks(of, k=3)
+    strongest = core.strongest_edges(of, k=3)
     assert strongest.keys[23, 2, 0, 0] == writes.key
     assert strongest.weights[23, 2, 0, 0].item() == pytest.approx(writes.weight, abs=1e-5)
 
@@ -196,7 +196,7 @@ def test_every_kind_of_model_has_findings_that_are_cells_of_its_maps(config: dic
     sources, targets = texts(loaded.config.kind, rng.choice(("none", "left", "right")), rng)
     of = core.trace_tokens(loaded, sources, targets, ()).text(1)
     found = core.findings(of)
-    opening = core.opening_look(of)
+    opening = core.opening_finding(of)
     assert (opening.kind, opening.layer, opening.head, opening.query, opening.key) == (
         found[0].kind, found[0].layer, found[0].head, found[0].query, found[0].key
     )  # fmt: skip
@@ -207,7 +207,7 @@ def test_every_kind_of_model_has_findings_that_are_cells_of_its_maps(config: dic
         assert not queries.padding[one.query] and not keys.padding[one.key]
         assert record.row(one.head, one.query)[one.key].item() == pytest.approx(one.weight, abs=1e-5)
         if has_looks(of):
-            expected = core.looks(of, one.query, one.token)[one.layer, one.head, one.key].item()
+            expected = core.edge_attribution(of, one.query, one.token)[one.layer, one.head, one.key].item()
             assert one.addition == pytest.approx(expected, abs=1e-4)
         else:
             assert one.addition is None
@@ -220,7 +220,7 @@ def test_a_translation_without_logits_has_findings_too() -> None:
     of = core.trace_tokens(loaded, sources, targets, ()).text(1)
     assert not has_looks(of)
     first, *others = core.findings(of)
-    link = next(link for link in head_roles.openings(of) if (link.stack, link.site) == ("decoder", "cross_attn"))
+    link = next(link for link in head_roles.opening_edges(of) if (link.stack, link.site) == ("decoder", "cross_attn"))
     assert (first.kind, first.site, first.layer, first.head, first.query, first.key) == (
         "stands out", "cross_attn", link.layer, link.head, link.query, link.key
     )  # fmt: skip

@@ -17,7 +17,7 @@ import transformers as hf
 from torch import Tensor
 
 import core
-from core.model.text import spelled_tokens
+from core.model.text import tokens_from_strings
 from core.read import head_roles, measures, report
 
 WORDS = ["[CLS]", "the", "cat", "sat", "##s", "[SEP]"]
@@ -33,7 +33,7 @@ def softmax(*shape: int, causal: bool = False, seed: int = 0) -> Tensor:
 
 
 def said(make: Callable[[], object]) -> str:
-    with pytest.raises(core.Refused) as caught:
+    with pytest.raises(core.HeadlightError) as caught:
         make()
     return str(caught.value)
 
@@ -120,13 +120,13 @@ def test_layers_may_have_different_numbers_of_heads() -> None:
     run = core.from_attentions([softmax(1, 4, N, N), softmax(1, 2, N, N, seed=1), softmax(1, 3, N, N, seed=2)], WORDS)
     assert [record.n_heads for record in run.attention] == [4, 2, 3]
     assert "2 to 4 heads" in repr(run) and "2 to 4 heads" in report.words(run)
-    found = core.strongest_looks(run, k=2)
+    found = core.strongest_edges(run, k=2)
     assert found.keys.shape == (3, 4, 1, 2)
     assert bool(found.weights[1, 2:].isnan().all()) and bool((found.keys[1, 2:] == -1).all())
     assert bool(found.weights[1, :2].isfinite().all())
-    assert core.link(run, 1, 2).weights[2, 3].isnan()
+    assert core.edge_in_all_heads(run, 1, 2).weights[2, 3].isnan()
     assert all(finding.head < run.attention[finding.layer].n_heads for finding in core.findings(run))
-    assert [len(roles) for roles in head_roles.roles_of(run)] == [4, 2, 3]
+    assert [len(roles) for roles in head_roles.run_roles(run)] == [4, 2, 3]
     resting = measures.sink(run.attention)
     assert resting is not None and np.isnan(resting.shares[1, 2:]).all() and np.isfinite(resting.between).all()
 
@@ -162,14 +162,14 @@ def test_encoder_and_decoder() -> None:
         assert (len(queries), len(keys)) == (4, 3) and queries.labels[1:] == ("Ha", "llo", "du")
         assert not any(queries.padding), "a start token that is called padding and is looked at is none"
         assert run.attention[1].why_masked(0, 2) == "future" and run.attention[0].why_masked(0, 2) is None
-        assert core.opening_look(run).site == "cross_attn"
+        assert core.opening_finding(run).site == "cross_attn"
     alone = core.from_attentions(None, source, target_tokens=target, cross_attentions=[cross])
     assert [record.name for record in alone.attention] == ["decoder.blocks.0.cross_attn"]
     own = core.from_attentions(None, target_tokens=target, decoder_attentions=[decoder])
     assert core.from_attentions(None, target, decoder_attentions=[decoder]).source.labels[1] == "Ha"
     assert own.config.kind == "decoder" and own.source.labels[1] == "Ha" and own.target is None
     two = core.from_attentions([encoder], source, target_tokens=target, decoder_attentions=[decoder])
-    assert core.strongest_looks(two).keys.shape == (1, 2, 1, 4) and core.findings(two)[0].stack == "decoder"
+    assert core.strongest_edges(two).keys.shape == (1, 2, 1, 4) and core.findings(two)[0].stack == "decoder"
 
 
 # what does not go together
@@ -297,7 +297,7 @@ def test_what_is_not_known_says_where_it_comes_from() -> None:
         lambda: core.trace(run.loaded, "a text"),
         lambda: core.trace(run.loaded, ids=[1, 2]),
         lambda: core.generate(run.loaded, "a text"),
-        lambda: core.looks(run),
+        lambda: core.edge_attribution(run),
         lambda: list(core.patch_components(run, None, (), (), to="zero")),
         lambda: record.q,
         lambda: record.k,
@@ -420,7 +420,7 @@ def test_the_page_about_it_runs() -> None:
     ],
 )
 def test_spellings_give_the_text(strings: list[str], text: str, labels: tuple[str, ...]) -> None:
-    tokens = spelled_tokens(strings)
+    tokens = tokens_from_strings(strings)
     assert tokens.text == text
     assert tuple(label.strip() for label in tokens.labels) == labels
     assert len(set(tokens.ids)) == len(set(strings)) and all(i < 0 for i in tokens.ids)
@@ -476,10 +476,10 @@ def test_the_same_measures_as_a_run_of_the_model(kind: str) -> None:
     assert [record.name for record in run.attention] == [record.name for record in wrapped.attention]
     for mine, theirs in zip(run.attention, wrapped.attention, strict=True):
         torch.testing.assert_close(mine.pattern(), theirs.pattern(), rtol=1e-4, atol=1e-5)
-        for measure in (measures.entropy, measures.received, measures.sink_share):
+        for measure in (measures.entropy, measures.mean_received, measures.sink_share):
             torch.testing.assert_close(measure(mine.pattern()), measure(theirs.pattern()), rtol=1e-4, atol=1e-4)
         assert torch.equal(mine.mask(), theirs.mask()), "the causal mask is read from the weights"
-    ours, own = core.strongest_looks(run, k=3), core.strongest_looks(wrapped, k=3)
+    ours, own = core.strongest_edges(run, k=3), core.strongest_edges(wrapped, k=3)
     torch.testing.assert_close(ours.weights, own.weights, rtol=1e-4, atol=1e-5)
     shares, other = measures.sink(run.attention[:2]), measures.sink(wrapped.attention[:2])
     assert shares is not None and other is not None and shares.rows == other.rows
@@ -531,7 +531,7 @@ def test_a_cache_gives_weights_values_and_z(batched: bool) -> None:
 
 def test_a_cache_of_some_layers_keeps_their_numbers() -> None:
     run = core.from_cache({name: x for name, x in activations(5).items() if "pattern" in name}, WORDS)
-    assert run.attention[0].layer == 5 and core.opening_look(run).layer == 5
+    assert run.attention[0].layer == 5 and core.opening_finding(run).layer == 5
     turned = activations(0) | {"blocks.0.attn.hook_rot_q": torch.ones(1, N, 4, 8)}
     assert bool((core.from_cache(turned, WORDS).attention[0].q == 1).all())
 

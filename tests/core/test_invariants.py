@@ -11,7 +11,7 @@ import torch
 
 import core
 from core.model.text import from_ids, pad
-from core.run.recorder import Step
+from core.run.recorder import TensorStep
 from tests.core.conftest import KINDS, make_loaded
 
 POSITIONS = ("none", "learned", "sinusoidal", "rotary", "alibi", "relative")
@@ -155,7 +155,7 @@ def test_steps_name_every_moment_in_order() -> None:
     assert [step.name.removeprefix("decoder.blocks.0.attn.hook_") for step in run.steps if ".blocks.0.attn." in step.name] == [
         "q", "k", "v", "mask", "scores", "pattern", "z",
     ]  # fmt: skip
-    assert shapes["decoder.blocks.1.attn.hook_q"] == Step(
+    assert shapes["decoder.blocks.1.attn.hook_q"] == TensorStep(
         "decoder.blocks.1.attn.hook_q", ("batch", "head", "query", "d_head"), (1, 4, 5, 6), "float32", 480
     )
     scores = shapes["decoder.blocks.1.attn.hook_scores"]

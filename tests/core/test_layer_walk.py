@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 import core
 from core.errors import TextError
-from core.read.layer_walk import guesses, loudest, normed, routing, terms, walk
+from core.read.layer_walk import guesses, normed, routing, strongest_neurons, terms, walk
 
 Tiny = Callable[..., core.Loaded]
 ANIMAL = "The animal didn't cross the street because it was too tired."
@@ -135,7 +135,7 @@ def test_a_walk_through_experts_has_the_run_s_numbers(tiny: Tiny, name: str) -> 
             expected = mixture(found.inputs["mlp"][0][None])[0]
         assert (values["mlp.out"] - expected).abs().max() <= 1e-5
         assert (values["mlp.taken"] @ values["mlp.experts"] - values["mlp.out"]).abs().max() <= 1e-5
-        assert all(len(x) == 0 for x in loudest(found))
+        assert all(len(x) == 0 for x in strongest_neurons(found))
 
 
 @pytest.mark.parametrize("config", LAYERS.values(), ids=LAYERS.keys())

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import core
-from core.errors import CheckpointError, Refused
+from core.errors import CheckpointError, HeadlightError
 from core.labs import masks as leak
 from core.read.next_token_loss import given
 
@@ -43,12 +43,14 @@ def test_all_but_the_last_layer_is_shared(storyteller: core.Loaded) -> None:
     other = leak.relearnt(storyteller)
     own, theirs = dict(storyteller.model.named_parameters()), dict(other.model.named_parameters())
     shared = {name for name in own if own[name].data_ptr() == theirs[name].data_ptr()}
-    assert {name for name in own if name not in shared} == {n for n in own if n.startswith(leak.learnt(other.config))}
+    assert {name for name in own if name not in shared} == {
+        n for n in own if n.startswith(leak.learned_config(other.config))
+    }
     assert not any(p.requires_grad for p in other.model.parameters())
 
 
 def test_another_model_is_told_which_one_leaks() -> None:
-    with pytest.raises(Refused, match="Choose the Storyteller"):
+    with pytest.raises(HeadlightError, match="Choose the Storyteller"):
         leak.relearnt(core.load("copy"))
 
 
@@ -65,7 +67,7 @@ def test_another_file_is_refused(storyteller: core.Loaded, tmp_path: Path) -> No
 
 
 def test_one_word_has_no_next_one(storyteller: core.Loaded) -> None:
-    with pytest.raises(Refused, match="at least two words"):
+    with pytest.raises(HeadlightError, match="at least two words"):
         leak.leakage(core.trace(storyteller, "The"), storyteller)
 
 

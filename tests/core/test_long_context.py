@@ -11,18 +11,18 @@ import torch
 
 import core
 from core.checkpoints import Loaded
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.labs.positions import (
     RULES,
     Rule,
-    chances_by_gap,
+    config_under_rule,
+    context_extensions,
     end_loss,
     gap_after,
-    rescaled,
+    probability_by_gap,
     score_by_distance,
     scores_of_pairs,
-    stretches,
-    under,
+    with_rope_scaling,
 )
 from core.model.transformer import Transformer
 from core.plan.parameters import concatenated
@@ -44,7 +44,7 @@ def maps(loaded: Loaded) -> torch.Tensor:
 
 def by_itself(loaded: Loaded, rule: Rule) -> Loaded:
     """Those weights in a model of its own, which was never run by another rule."""
-    model = Transformer(under(loaded.config, rule, 4.0)).eval()
+    model = Transformer(config_under_rule(loaded.config, rule, 4.0)).eval()
     model.load_state_dict(loaded.model.state_dict())
     return replace(loaded, model=model, config=model.config)
 
@@ -53,7 +53,7 @@ def test_a_rule_shares_the_weights_and_leaves_the_model_as_it_was() -> None:
     loaded = turned()
     own, config = maps(loaded), loaded.config
     for rule in RULES:
-        other = rescaled(loaded, rule, 4.0)
+        other = with_rope_scaling(loaded, rule, 4.0)
         theirs = dict(other.model.named_parameters())
         assert all(theirs[name] is parameter for name, parameter in loaded.model.named_parameters())
         assert torch.equal(maps(other), maps(by_itself(loaded, rule))), rule
@@ -64,7 +64,7 @@ def test_a_rule_shares_the_weights_and_leaves_the_model_as_it_was() -> None:
 def test_two_threads_with_a_rule_each() -> None:
     loaded = turned()
     expected = {rule: maps(by_itself(loaded, rule)) for rule in RULES}
-    views = [rescaled(loaded, rule, 4.0) for rule in RULES]
+    views = [with_rope_scaling(loaded, rule, 4.0) for rule in RULES]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(maps, views * 8))
     for i, one in enumerate(found):
@@ -73,14 +73,14 @@ def test_two_threads_with_a_rule_each() -> None:
 
 def test_what_cannot_be_slowed_is_refused_with_a_sentence() -> None:
     loaded = turned()
-    with pytest.raises(Refused, match=r"these are learned"):
-        under(make_loaded(n_decoder_layers=1, position="learned").config, "linear", 2)
-    with pytest.raises(Refused, match="It is one of none, linear"):
-        under(loaded.config, "pi", 2)  # pyrefly: ignore[bad-argument-type]
+    with pytest.raises(HeadlightError, match=r"these are learned"):
+        config_under_rule(make_loaded(n_decoder_layers=1, position="learned").config, "linear", 2)
+    with pytest.raises(HeadlightError, match="It is one of none, linear"):
+        config_under_rule(loaded.config, "pi", 2)  # pyrefly: ignore[bad-argument-type]
     for factor in (0.5, float("nan"), float("inf")):
-        with pytest.raises(Refused, match="factor of 1 or more"):
-            under(loaded.config, "linear", factor)
-    assert rescaled(loaded, "yarn", 1) is loaded
+        with pytest.raises(HeadlightError, match="factor of 1 or more"):
+            config_under_rule(loaded.config, "linear", factor)
+    assert with_rope_scaling(loaded, "yarn", 1) is loaded
 
 
 def test_pairs_add_up_to_the_score() -> None:
@@ -95,7 +95,7 @@ def test_pairs_add_up_to_the_score() -> None:
 
 def test_smollm2_s_clocks() -> None:
     loaded = core.load("smollm2")
-    found = {one.rule: one for one in stretches(loaded.config, 4)}
+    found = {one.rule: one for one in context_extensions(loaded.config, 4)}
     turns = {rule: one.frequencies * 8192 / (2 * torch.pi) for rule, one in found.items()}
     assert turns["none"][[0, 19, 20, 31]].tolist() == pytest.approx([1303.8, 1.401, 0.978, 0.0187], rel=1e-3)
     assert int((turns["none"] < 1).sum()) == 12
@@ -113,7 +113,7 @@ def test_the_loss_of_a_page_under_each_rule() -> None:
         ("dynamic", 4, 3.387),
     ]
     for rule, factor, loss in losses:
-        assert end_loss(rescaled(loaded, rule, factor), ids) == pytest.approx(loss, abs=2e-3), rule
+        assert end_loss(with_rope_scaling(loaded, rule, factor), ids) == pytest.approx(loss, abs=2e-3), rule
     assert end_loss(loaded, ids, dropped=True) == pytest.approx(6.045, abs=2e-3)
 
 
@@ -124,11 +124,11 @@ def test_a_text_pulled_apart() -> None:
     assert run.source.labels[after] == ","
     expected: dict[Rule, tuple[float, float]] = {"none": (0.923, 0.498), "linear": (0.126, 0.326)}
     for rule, chances in expected.items():
-        found = list(chances_by_gap(run, rule, 4, (0, 128), after))
+        found = list(probability_by_gap(run, rule, 4, (0, 128), after))
         assert run.loaded.tokenizer is not None and {token for token, _ in found} == {5099}
         assert [chance for _, chance in found] == pytest.approx(chances, abs=2e-3)
     assert gap_after(core.trace(core.load("smollm2"), "one two three four").source) == 1
-    with pytest.raises(Refused, match="two words or more"):
+    with pytest.raises(HeadlightError, match="two words or more"):
         gap_after(core.trace(core.load("smollm2"), "one").source)
 
 

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import core
 from core import device
-from core.errors import InterventionError, Outdated, TextError, TooLarge
+from core.errors import InterventionError, StaleTrace, TextError, TooLarge
 from core.model.text import from_ids, pad
 from core.read.edge_attribution import SAME
 from tests.core.conftest import make_loaded
@@ -57,10 +57,10 @@ def test_looks_add_up_to_heads_and_heads_to_the_logit(config: dict[str, Any]) ->
         found = run.logit_attribution(position, token)
         heads = 0.0
         for site in sites:
-            looks = core.looks(run, position, token, site)
+            looks = core.edge_attribution(run, position, token, site)
             expected = heads_of(run, position, token, site)
             assert torch.allclose(looks.sum(-1), expected, atol=2e-4), config
-            several = core.adds(run, position, [found.token, 5, 60], site)
+            several = core.head_logit_attribution(run, position, [found.token, 5, 60], site)
             assert torch.allclose(several[0], expected, atol=2e-4)
             assert torch.allclose(several[1], heads_of(run, position, 5, site), atol=2e-4)
             heads += looks.sum().item()
@@ -75,31 +75,31 @@ def test_looks_add_up_to_heads_and_heads_to_the_logit(config: dict[str, Any]) ->
 def test_a_layer_from_all_positions_is_each_position_s(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     run = core.trace(loaded, ids=IDS, target_ids=IDS[:5] if loaded.config.kind == "encoder-decoder" else None)
-    layer = len(core.looks(run)) - 1
-    whole = core.looks_in(run, layer)
+    layer = len(core.edge_attribution(run)) - 1
+    whole = core.edge_attribution_in_layer(run, layer)
     for position in range(whole.shape[1]):
-        assert torch.allclose(whole[:, position], core.looks(run, position)[layer], atol=1e-5)
-    some = core.looks_in(run, layer, [3, 1])
+        assert torch.allclose(whole[:, position], core.edge_attribution(run, position)[layer], atol=1e-5)
+    some = core.edge_attribution_in_layer(run, layer, [3, 1])
     assert torch.allclose(some, whole[:, [3, 1]], atol=1e-5)
-    moved = core.moves(run, among=7)
+    moved = core.top_token_attribution(run, among=7)
     likeliest = run.predictions(k=7)
     assert (moved.tokens, moved.strings) == (likeliest.ids[0], likeliest.strings[0])
-    assert torch.allclose(moved.values, core.adds(run, None, likeliest.ids[0]).permute(1, 2, 0))
-    assert torch.allclose(moved.values[..., 0], core.looks(run).sum(-1), atol=1e-4)
+    assert torch.allclose(moved.values, core.head_logit_attribution(run, None, likeliest.ids[0]).permute(1, 2, 0))
+    assert torch.allclose(moved.values[..., 0], core.edge_attribution(run).sum(-1), atol=1e-4)
 
 
 @pytest.mark.parametrize("config", part(WRITERS[1::4]), ids=name)
 def test_no_look_depends_on_the_other_texts_of_a_batch(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     target = IDS[2:6] if loaded.config.kind == "encoder-decoder" else None
-    alone = core.looks(core.trace(loaded, ids=IDS, target_ids=target))
+    alone = core.edge_attribution(core.trace(loaded, ids=IDS, target_ids=target))
     for side in ("left", "right"):
         sources = pad([from_ids(None, IDS), from_ids(None, [*IDS, 7, 8, 9])], 0, "[PAD]", side)
         targets = None
         if target is not None:
             targets = pad([from_ids(None, target), from_ids(None, [*target, 7])], 0, "[PAD]", side)
         both = core.trace_tokens(loaded, sources, targets, ()).text(0)
-        found = core.looks(both)
+        found = core.edge_attribution(both)
         real = [i for i, padding in enumerate(sources[0].padding) if not padding]
         assert torch.allclose(found[..., real], alone, atol=1e-4)
         rest = [i for i in range(found.shape[-1]) if i not in real]
@@ -116,21 +116,21 @@ def test_looks_are_of_the_head_as_edits_left_it(tiny: Tiny, hold: bool, monkeypa
         Custom("decoder.blocks.1.attn.hook_v", tilted),
     ]
     run = core.trace(loaded, ids=IDS, interventions=edits)
-    looks = core.looks(run)
+    looks = core.edge_attribution(run)
     assert looks[0, 1].abs().max() == 0 and looks[1, 2].abs().max() > 0
     assert torch.allclose(looks.sum(-1), heads_of(run, None, None, "attn"), atol=2e-4)
     doubling: Any = [Custom("decoder.blocks.0.attn.hook_result", doubled)]
     louder = core.trace(loaded, ids=IDS, interventions=doubling)
-    assert torch.allclose(core.looks(louder).sum(-1), heads_of(louder, None, None, "attn"), atol=2e-4)
-    assert torch.allclose(core.adds(louder)[0], heads_of(louder, None, None, "attn"), atol=2e-4)
+    assert torch.allclose(core.edge_attribution(louder).sum(-1), heads_of(louder, None, None, "attn"), atol=2e-4)
+    assert torch.allclose(core.head_logit_attribution(louder)[0], heads_of(louder, None, None, "attn"), atol=2e-4)
 
 
 def test_a_head_that_is_no_sum_over_keys_any_more_is_refused(tiny: Tiny) -> None:
     loaded = tiny()
     run = core.trace(loaded, ids=IDS, interventions=[core.Ablate("decoder", 1, 3, to="mean")])
     with pytest.raises(InterventionError, match="head 3 of layer 1"):
-        core.looks(run)
-    assert torch.allclose(core.adds(run)[0], heads_of(run, None, None, "attn"), atol=2e-4)
+        core.edge_attribution(run)
+    assert torch.allclose(core.head_logit_attribution(run)[0], heads_of(run, None, None, "attn"), atol=2e-4)
     shown = core.findings(run)
     assert any(one.kind == "rests" for one in shown) and SAME < 0.01
     assert not any((one.layer, one.head) == (1, 3) and one.addition for one in shown)
@@ -138,30 +138,30 @@ def test_a_head_that_is_no_sum_over_keys_any_more_is_refused(tiny: Tiny) -> None
 
 def test_what_has_no_looks_says_so(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TextError, match="not defined there"):
-        core.looks(core.trace(tiny(n_encoder_layers=1, head="mlm"), ids=IDS))
+        core.edge_attribution(core.trace(tiny(n_encoder_layers=1, head="mlm"), ids=IDS))
     with pytest.raises(TextError, match="no head"):
-        core.adds(core.trace(tiny(n_encoder_layers=1, head="none"), ids=IDS))
+        core.head_logit_attribution(core.trace(tiny(n_encoder_layers=1, head="none"), ids=IDS))
     run = core.trace(tiny(), ids=IDS)
     with pytest.raises(TextError, match="no cross-attention"):
-        core.looks(run, site="cross_attn")
+        core.edge_attribution(run, site="cross_attn")
     with pytest.raises(TextError, match="0 to 60"):
-        core.looks(run, token=61)
+        core.edge_attribution(run, token=61)
     with pytest.raises(IndexError, match="position 8 of 8"):
-        core.looks(run, 8)
+        core.edge_attribution(run, 8)
     with pytest.raises(IndexError, match="layer 2 of 2"):
-        core.looks_in(run, 2)
+        core.edge_attribution_in_layer(run, 2)
     with pytest.raises(TextError, match="Ask for 100"):
-        core.moves(run, among=0)
+        core.top_token_attribution(run, among=0)
     with pytest.raises(TextError, match="Ask for 9"):
-        core.strongest_looks(run, k=0)
+        core.strongest_edges(run, k=0)
     with pytest.raises(IndexError, match="key 8 of 8"):
-        core.link(run, 3, 8)
+        core.edge_in_all_heads(run, 3, 8)
     with pytest.raises(IndexError, match="query -1 of 8"):
-        core.link(run, -1, 0)
+        core.edge_in_all_heads(run, -1, 0)
     monkeypatch.setattr(device, "SMALL", 0)
     monkeypatch.setattr(device, "free_bytes", lambda device: 0)
     with pytest.raises(TooLarge, match="one layer"):
-        core.looks_in(run, 0)
+        core.edge_attribution_in_layer(run, 0)
 
 
 def test_looks_are_of_the_weights_of_the_run(tiny: Tiny) -> None:
@@ -169,8 +169,14 @@ def test_looks_are_of_the_weights_of_the_run(tiny: Tiny) -> None:
     run = core.trace(loaded, ids=IDS)
     with torch.no_grad():
         loaded.model.get_parameter("decoder.norm.weight").mul_(2)
-    for ask in (core.looks, core.adds, core.moves, core.findings, core.strongest_looks):
-        with pytest.raises(Outdated):
+    for ask in (
+        core.edge_attribution,
+        core.head_logit_attribution,
+        core.top_token_attribution,
+        core.findings,
+        core.strongest_edges,
+    ):
+        with pytest.raises(StaleTrace):
             ask(run)
 
 
@@ -178,7 +184,7 @@ def test_looks_are_of_the_weights_of_the_run(tiny: Tiny) -> None:
 def test_the_strongest_keys_and_one_link_are_cells_of_the_maps(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     run = core.trace(loaded, ids=IDS, target_ids=IDS[:5] if loaded.config.kind == "encoder-decoder" else None)
-    found, one = core.strongest_looks(run, [4, 2], k=3), core.link(run, 4, 1)
+    found, one = core.strongest_edges(run, [4, 2], k=3), core.edge_in_all_heads(run, 4, 1)
     site = "cross_attn" if loaded.config.kind == "encoder-decoder" else "attn"
     for layer in range(2):
         pattern = run.attention.at(layer, site).pattern()
@@ -190,7 +196,7 @@ def test_the_strongest_keys_and_one_link_are_cells_of_the_maps(config: dict[str,
             assert found.additions is None and one.additions is None
             continue
         assert found.additions is not None and one.additions is not None
-        looks = core.looks_in(run, layer)
+        looks = core.edge_attribution_in_layer(run, layer)
         assert torch.allclose(found.additions[layer], looks[:, [4, 2]].gather(-1, found.keys[layer]), atol=1e-5)
         assert torch.allclose(one.additions[layer], looks[:, 4, 1], atol=1e-5)
 
@@ -202,20 +208,20 @@ def test_a_long_text_is_read_without_a_map(tiny: Tiny, hold: bool, monkeypatch: 
     n = 4096
     run = core.trace(tiny(n_ctx=n, position="rotary", norm="rms"), ids=[i * i % 61 for i in range(n)])
     with Largest() as largest:
-        core.opening_look(run)
+        core.opening_finding(run)
         core.findings(run)
-        found = core.strongest_looks(run, range(n - 9, n))
-        core.link(run, n - 1, 7)
-        core.looks(run)
+        found = core.strongest_edges(run, range(n - 9, n))
+        core.edge_in_all_heads(run, n - 1, 7)
+        core.edge_attribution(run)
     assert found.keys.shape == (2, 4, 9, 9)
     assert largest.size < n * n / 8
 
 
 def test_five_thousand_heads_are_one_tensor(tiny: Tiny) -> None:
     run = core.trace(tiny(n_decoder_layers=80, n_heads=64, d_head=2), ids=IDS)
-    looks = core.looks(run)
+    looks = core.edge_attribution(run)
     assert looks.shape == (80, 64, 8)
     assert torch.allclose(looks.sum(-1), heads_of(run, None, None, "attn"), atol=1e-3)
-    assert core.moves(run, among=20).values.shape == (80, 64, 20)
-    assert core.link(run, 7, 2).weights.shape == (80, 64)
+    assert core.top_token_attribution(run, among=20).values.shape == (80, 64, 20)
+    assert core.edge_in_all_heads(run, 7, 2).weights.shape == (80, 64)
     assert len({(one.layer, one.head) for one in core.findings(run)}) == len(core.findings(run))

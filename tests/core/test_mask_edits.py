@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import core
 from core.model import custom_mask
-from core.model.custom_mask import ALLOWED, HIDDEN, Region, painted
+from core.model.custom_mask import ALLOWED, HIDDEN, Region, apply_regions
 from core.model.rules import REASONS, MaskRule
 
 N, HEADS = 23, 4
@@ -75,7 +75,7 @@ def test_compiled_regions_are_those_painted_one_by_one(seed: int) -> None:
     keep = torch.tensor([[True] * (N - 4) + [False] * 4])
     rule = MaskRule(HEADS, N, N, causal=chance.random() < 0.5, keep=keep, window=chance.choice([None, 5]))
     regions = [random_region(chance) for _ in range(chance.randint(1, 12))]
-    edited = MaskRule(HEADS, N, N, rule.causal, rule.window, keep, painted(regions, HEADS))
+    edited = MaskRule(HEADS, N, N, rule.causal, rule.window, keep, apply_regions(regions, HEADS))
     expected = by_hand(rule, regions)
     every = torch.arange(N)
     assert torch.equal(edited.block(every, every).expand(-1, HEADS, -1, -1)[0], expected)
@@ -101,7 +101,7 @@ def scattered(n_cells: int, seed: int = 0) -> list[Region]:
 def test_a_thousand_edited_cells_cost_a_block_what_ten_do() -> None:
     counts = []
     for n_cells in (10, 1000):
-        rule = MaskRule(HEADS, 600, 600, causal=True, edits=painted(scattered(n_cells), HEADS))
+        rule = MaskRule(HEADS, 600, 600, causal=True, edits=apply_regions(scattered(n_cells), HEADS))
         assert len(rule.edits) == 1
         with Count() as count:
             mask = rule.block(torch.arange(200), torch.arange(600))
@@ -149,7 +149,9 @@ def test_regions_of_one_table_are_counted_together(tiny: Callable[..., core.Load
 
 
 def test_large_regions_take_next_to_nothing() -> None:
-    whole = painted([Region(False, keys=(range(1000, 90_000),)), Region(True, queries=(range(50_000, 50_001),))], 32)
+    whole = apply_regions(
+        [Region(False, keys=(range(1000, 90_000),)), Region(True, queries=(range(50_000, 50_001),))], 32
+    )
     assert sum(layer.nbytes for layer in whole) <= 16
     codes = whole[0].codes(torch.tensor([0, 50_000]), torch.tensor([999, 1000, 89_999, 90_000]))
     assert codes[0].tolist() == [[0, HIDDEN, HIDDEN, 0], [ALLOWED] * 4]

@@ -40,17 +40,17 @@ def test_rows_that_see_nothing_are_in_no_share() -> None:
 
 def test_how_far_a_head_moved() -> None:
     before = torch.eye(4).expand(2, 4, 4)
-    assert measures.moved(before, before).tolist() == [0.0, 0.0]
-    assert measures.moved(before, before.roll(1, -1)).tolist() == [1.0, 1.0]
+    assert measures.total_variation(before, before).tolist() == [0.0, 0.0]
+    assert measures.total_variation(before, before.roll(1, -1)).tolist() == [1.0, 1.0]
     half = (before + before.roll(1, -1)) / 2
-    assert measures.moved(before, half).tolist() == [0.5, 0.5]
+    assert measures.total_variation(before, half).tolist() == [0.5, 0.5]
     blocked = before.clone()
     blocked[:, 0] = 0
     moved_too = half.clone()
     moved_too[:, 0] = 0
-    assert measures.moved(blocked, moved_too).tolist() == [0.5, 0.5]
+    assert measures.total_variation(blocked, moved_too).tolist() == [0.5, 0.5]
     with pytest.raises(ValueError, match="different shapes"):
-        measures.moved(before, before[:, :3])
+        measures.total_variation(before, before[:, :3])
 
 
 def test_attention_by_distance() -> None:

@@ -75,7 +75,7 @@ def test_an_allocator_that_fails_becomes_a_sentence_with_both_numbers(
     allocate: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device, "free_bytes", lambda device: 123 * MiB)
-    with pytest.raises(TooLarge) as caught, device.guarded(CPU, "This run"):
+    with pytest.raises(TooLarge) as caught, device.oom_guard(CPU, "This run"):
         allocate()
     said = str(caught.value)
     assert said.startswith("This run needed ") and "123 MiB are free" in said and "smaller model" in said
@@ -89,7 +89,7 @@ def test_a_refusal_does_not_keep_the_tensors_of_what_failed() -> None:
         kept.append(weakref.ref(tensor))
         torch.empty(1 << 50)
 
-    with pytest.raises(TooLarge) as caught, device.guarded(CPU, "This run"):
+    with pytest.raises(TooLarge) as caught, device.oom_guard(CPU, "This run"):
         fails()
     assert caught.value is not None and kept[0]() is None
 
@@ -107,12 +107,12 @@ def test_the_bytes_that_an_allocator_was_asked_for_are_said() -> None:
         ),
         ("[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: not enough memory", "more memory"),
     ):
-        with pytest.raises(TooLarge, match=f"needed {needed}"), device.guarded(CPU, "This run"):
+        with pytest.raises(TooLarge, match=f"needed {needed}"), device.oom_guard(CPU, "This run"):
             raise RuntimeError(message)
 
 
 def test_other_errors_pass_through() -> None:
-    with pytest.raises(RuntimeError, match="shapes"), device.guarded(CPU, "This run"):
+    with pytest.raises(RuntimeError, match="shapes"), device.oom_guard(CPU, "This run"):
         raise RuntimeError("shapes do not match")
 
 

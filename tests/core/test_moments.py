@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
-from core.learn.recorded_runs import ENDS, LEAST, Lead, leads, moments, reached, read
-from core.learn.tasks import TASKS, head_measures, unseen
-from core.learn.watched_training import TWINS, Frame, Spec, hooks_during, loaded, run
+from core.learn.recorded_runs import ENDS, LEAST, LeadInterval, leads, milestones, reached, read
+from core.learn.tasks import TASKS, head_measures, held_out
+from core.learn.watched_training import VARIANTS, Frame, Spec, hooks_during, loaded, run
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ FRAMES = [
 
 
 def test_each_moment_is_where_its_rule_says() -> None:
-    found = {one.kind: one for one in moments(FRAMES)}
+    found = {one.kind: one for one in milestones(FRAMES)}
     assert list(found) == ["start", "plateau", "finds", "right", "back", "done"]
     assert (found["finds"].layer, found["finds"].head, found["finds"].step) == (0, 0, 220)
     assert found["finds"].after == pytest.approx(0.5) and found["finds"].since == 180
@@ -50,15 +50,15 @@ def test_each_moment_is_where_its_rule_says() -> None:
 
 def test_what_never_happens_is_no_moment() -> None:
     never = [replace(one, given=(0.2,), finds=((0.2,),), back=((0.3,),)) for one in FRAMES]
-    assert {one.kind for one in moments(never)} == {"start", "plateau", "done"}
-    assert reached(never) is None and moments(FRAMES[:1]) == []
+    assert {one.kind for one in milestones(never)} == {"start", "plateau", "done"}
+    assert reached(never) is None and milestones(FRAMES[:1]) == []
     falls = [replace(FRAMES[-1], step=0), replace(FRAMES[-1], step=10, given=(0.5,))]
     assert reached(falls) is None, "it must stay there"
 
 
 def test_a_run_without_measures_of_heads_has_the_other_moments() -> None:
     bare = [replace(one, finds=(), back=()) for one in FRAMES]
-    assert [one.kind for one in moments(bare)] == ["start", "plateau", "right", "done"]
+    assert [one.kind for one in milestones(bare)] == ["start", "plateau", "right", "done"]
 
 
 def shares(*values: float) -> dict[int, float]:
@@ -67,13 +67,15 @@ def shares(*values: float) -> dict[int, float]:
 
 def test_a_lead_is_every_seed_over_every_seed_and_lasts() -> None:
     low, high = shares(0, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1), shares(0, 0.2, 0.5, 0.5, 0.5, 0.5, 0.1)
-    assert leads([high, high], [low, low]) == [Lead(0, 10, 50)]
-    assert leads([low, low], [high, high]) == [Lead(1, 10, 50)]
+    assert leads([high, high], [low, low]) == [LeadInterval(0, 10, 50)]
+    assert leads([low, low], [high, high]) == [LeadInterval(1, 10, 50)]
     assert leads([high, low], [low, low]) == [], "one seed that overlaps is enough"
     assert leads([high], [low]) == [], "one seed says nothing of the spread"
     short = shares(0, 0.5, 0.5, 0.1, 0.1, 0.1, 0.1)
     assert LEAST > 10 and leads([short, short], [low, low]) == []
-    assert leads([high, high], [{0: 0.0, 10: 0.1, 50: 0.1}] * 2) == [Lead(0, 10, 50)], "only steps that all have"
+    assert leads([high, high], [{0: 0.0, 10: 0.1, 50: 0.1}] * 2) == [LeadInterval(0, 10, 50)], (
+        "only steps that all have"
+    )
 
 
 def test_measures_are_means_of_attention() -> None:
@@ -82,13 +84,13 @@ def test_measures_are_means_of_attention() -> None:
     assert kept is not None
     task = TASKS["induction"]
     model = loaded(spec, kept[1][-1]).model
-    found = head_measures(task, model, unseen(task))
+    found = head_measures(task, model, held_out(task))
     assert found.finds.shape == found.back.shape == (2, 4)
     assert float(found.finds.max()) > 0.9, "a head has found what comes next"
     assert 0.5 < float(found.back.max()) < 0.7 and float(found.ahead.abs().max()) == 0
-    free = head_measures(task, model, unseen(task), hooks_during(Spec("induction", "nomask"), model))
+    free = head_measures(task, model, held_out(task), hooks_during(Spec("induction", "nomask"), model))
     assert float(free.ahead.max()) > 0, "without a mask something is ahead"
-    one = head_measures(task, model, unseen(task)[:1])
+    one = head_measures(task, model, held_out(task)[:1])
     assert not torch.allclose(one.finds, found.finds)
 
 
@@ -101,6 +103,6 @@ def test_a_run_with_frames_every_few_steps_writes_at_some_alone() -> None:
 
 
 def test_post_ln_without_warm_up_changes_both() -> None:
-    both = TWINS["postnow"]
-    assert both.config == TWINS["postln"].config and both.warmup is TWINS["nowarmup"].warmup is False
+    both = VARIANTS["postnow"]
+    assert both.config == VARIANTS["postln"].config and both.warmup is VARIANTS["nowarmup"].warmup is False
     assert Spec("induction", "postnow").recipe.warmup == 0

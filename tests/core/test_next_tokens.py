@@ -19,7 +19,7 @@ from torch import Tensor
 
 import core
 from core import GenerationError, Loaded
-from core.checkpoints.family import Theirs
+from core.checkpoints.family import SourceConfig
 from core.checkpoints.metadata import NOT_APPLIED, generation_values, next_token_rule
 from core.errors import CheckpointError
 from core.model.outputs import NextTokenRule
@@ -364,7 +364,7 @@ def test_an_encoder_has_no_rule(folder: Any) -> None:
 def test_beyond_the_vocabulary_is_nothing() -> None:
     config = make_loaded(n_decoder_layers=1).config
     values = {"bad_words_ids": [[999], [5, 999], [5, 6]], "suppress_tokens": [7, 999], "forced_bos_token_id": 999}
-    rule, _ = next_token_rule(Theirs(values), config, ())
+    rule, _ = next_token_rule(SourceConfig(values), config, ())
     assert rule == NextTokenRule(never=(7,), never_after=((5, 6),))
     assert generation_values(rule) == {"bad_words_ids": [[5, 6]], "suppress_tokens": [7]}
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import core
-from core.errors import InterventionError, Refused
-from core.labs.positions import equivariance, moved_on, score_by_distance, shuffled_words, unturned
+from core.errors import HeadlightError, InterventionError
+from core.labs.positions import before_rotary, equivariance, score_by_distance, shift_invariance, shuffled_words
 from core.model.positions import alibi_slopes, relative_bucket
 from core.model.text import Tokens
 from core.read import measures
@@ -54,16 +54,16 @@ def test_the_proof_of_equivariance(animal: core.Trace, king: core.Trace) -> None
         assert proof.without < 1e-5 and proof.same < 1e-5 and proof.trained > 0.3
     decoder = equivariance(king, [1, 0, *range(2, len(king.source))])
     assert decoder.without < 1e-5 and decoder.masked is not None and decoder.masked > 0.1
-    with pytest.raises(Refused, match="not an order of 16 tokens"):
+    with pytest.raises(HeadlightError, match="not an order of 16 tokens"):
         equivariance(animal, [0] * 16)
 
 
 def test_a_whole_text_moved_on(animal: core.Trace, king: core.Trace) -> None:
-    moved = moved_on(king, 100)
+    moved = shift_invariance(king, 100)
     assert moved.scores < 1e-4 and moved.weights < 1e-5
-    assert moved_on(animal, 100).weights > 0.1  # a learned table knows where each token stands
+    assert shift_invariance(animal, 100).weights > 0.1  # a learned table knows where each token stands
     with pytest.raises(InterventionError, match="0 to 511"):
-        moved_on(animal, 500)
+        shift_invariance(animal, 500)
 
 
 def test_how_far_every_head_moves(animal: core.Trace) -> None:
@@ -86,7 +86,7 @@ def test_how_far_every_head_moves(animal: core.Trace) -> None:
     assert change.after[0, 2, 7] == pytest.approx(1.00, abs=5e-3)
     by_hand = measures.by_distance(swapped.attention[3].pattern(), torch.tensor(SWAPPED), 8)
     assert np.allclose(change.after[3], by_hand.numpy(), equal_nan=True, atol=1e-6)
-    with pytest.raises(Refused, match="different tokens"):
+    with pytest.raises(HeadlightError, match="different tokens"):
         order_change(animal, core.trace(animal.loaded, "Another text."), site, 8)
 
 
@@ -133,9 +133,9 @@ def test_the_learned_table(animal: core.Trace) -> None:
         core.trace(animal.loaded, ids=[101] + [1996] * 600 + [102])
     said = str(refused.value)
     assert said == known.too_long and "602" in said and "512" in said
-    with pytest.raises(Refused, match="no decoder"):
+    with pytest.raises(HeadlightError, match="no decoder"):
         rows_of(animal, "decoder", 0, 64)
-    with pytest.raises(Refused, match="0 to 511"):
+    with pytest.raises(HeadlightError, match="0 to 511"):
         rows_of(animal, "encoder", 512, 1)
 
 
@@ -149,7 +149,7 @@ def test_sinusoids_are_of_a_model_that_has_them(king: core.Trace) -> None:
     assert steps == pytest.approx([2.671] * 63, abs=1e-3)
     (turned,) = positions_of(king)
     assert turned.kind == "rotary" and turned.closest is None and turned.too_long is None
-    with pytest.raises(Refused, match="its positions are rotary"):
+    with pytest.raises(HeadlightError, match="its positions are rotary"):
         rows_of(king, "decoder", 0, 4)
 
 
@@ -178,7 +178,7 @@ def test_rules_over_distance(tiny: Tiny, kind: str) -> None:
 
 def test_clocks_give_the_score_of_a_distance(king: core.Trace) -> None:
     old, the, record = 11, 10, king.attention[1]
-    before = unturned(king, record)
+    before = before_rotary(king, record)
     clock = rotary_pairs_of(king, record, before, 0, old, the)
     assert clock.places == (11, 10) and not clock.masked and clock.factor == 1 and len(clock.frequencies) == 16
     scores = scores_of(clock, range(-10, 31))
@@ -198,7 +198,7 @@ def test_clocks_give_the_score_of_a_distance(king: core.Trace) -> None:
 def test_clocks_of_partial_grouped_and_stretched_rotary(tiny: Tiny, config: dict) -> None:
     run = core.trace(tiny(position="rotary", **config), ids=IDS)
     record = run.attention[-1]
-    before = unturned(run, record)
+    before = before_rotary(run, record)
     for head, query, key in ((0, 8, 1), (record.n_heads - 1, 5, 5), (1, 2, 7)):
         clock = rotary_pairs_of(run, record, before, head, query, key)
         assert scores_of(clock, [query - key])[0] == pytest.approx(clock.score, abs=1e-4)
@@ -224,9 +224,9 @@ def test_the_service_has_them_as_plain_data() -> None:
         assert change is await shared.order_change(key, other, "encoder") and change.moved[0, 2] > 0.8
         clock = await shared.rotary_pairs(turned, 1, 0, 11, 10)
         assert clock.score == pytest.approx(7.232, abs=1e-3)
-        with pytest.raises(Refused, match="does not rotate queries"):
+        with pytest.raises(HeadlightError, match="does not rotate queries"):
             await shared.rotary_pairs(key, 1, 0, 11, 10)
-        with pytest.raises(Refused, match="no query 400"):
+        with pytest.raises(HeadlightError, match="no query 400"):
             await shared.rotary_pairs(turned, 1, 0, 400, 10)
         rows = await shared.position_rows(key, "encoder", 0, 4)
         return [

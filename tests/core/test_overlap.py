@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import core
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.read import measures
 from core.service import LocalService, Similarity
 
@@ -104,5 +104,5 @@ def test_what_no_run_has_is_refused(query: int, weights: int, says: str) -> None
         key = await shared().submit(core.Request("minilm", (TIRED,)))
         await shared().similarity(key, "encoder", query, [0.0] * weights)
 
-    with pytest.raises(Refused, match=says):
+    with pytest.raises(HeadlightError, match=says):
         asyncio.run(ask())

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import core
-from core.labs.masks import inertness
+from core.labs.masks import padding_invariance
 
 LONG, SHORT = "The cat sat on the mat because it was tired.", "The dog ran."
 
@@ -20,10 +20,10 @@ def minilm() -> core.Loaded:
 
 def test_a_text_in_a_batch_is_the_text_alone_because_its_padding_is_masked(minilm: core.Loaded) -> None:
     alone = core.trace(minilm, SHORT)
-    masked = inertness(core.trace(minilm, [LONG, SHORT]).text(1), alone)
+    masked = padding_invariance(core.trace(minilm, [LONG, SHORT]).text(1), alone)
     assert torch.count_nonzero(masked.on_padding) == 0
     assert masked.output < 1e-5 and masked.weights < 1e-5 and masked.cosine == pytest.approx(1, abs=1e-6)
-    seen = inertness(core.trace(minilm, [LONG, SHORT], interventions=[core.DropPadding()]).text(1), alone)
+    seen = padding_invariance(core.trace(minilm, [LONG, SHORT], interventions=[core.DropPadding()]).text(1), alone)
     assert seen.on_padding.max().item() == pytest.approx(0.652, abs=1e-3)
     assert divmod(int(seen.on_padding.argmax()), 12) == (3, 11)
     assert seen.cosine == pytest.approx(0.821, abs=1e-3)
@@ -37,8 +37,8 @@ def test_a_decoder_hides_padding_on_the_right_twice(tiny: Callable[..., core.Loa
     prompts = core.trace(loaded, ids=rows[0]).source
     width = len(prompts)
     padded = tuple(_padded(loaded, row, width, side) for row in rows)
-    masked = inertness(core.trace_tokens(loaded, padded, None, ()).text(1), alone)
-    free = inertness(core.trace_tokens(loaded, padded, None, (core.DropPadding(),)).text(1), alone)
+    masked = padding_invariance(core.trace_tokens(loaded, padded, None, ()).text(1), alone)
+    free = padding_invariance(core.trace_tokens(loaded, padded, None, (core.DropPadding(),)).text(1), alone)
     assert masked.output < 1e-4
     if side == "right":
         assert free.output < 1e-4 and free.on_padding.max() == 0
@@ -58,4 +58,4 @@ def _padded(loaded: core.Loaded, ids: list[int], width: int, side: str) -> core.
 
 def test_another_text_is_refused(minilm: core.Loaded) -> None:
     with pytest.raises(ValueError, match="not the text"):
-        inertness(core.trace(minilm, SHORT), core.trace(minilm, LONG))
+        padding_invariance(core.trace(minilm, SHORT), core.trace(minilm, LONG))

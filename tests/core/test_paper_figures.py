@@ -57,7 +57,7 @@ def test_each_cell_is_the_weight_of_the_run_and_what_is_masked_has_none(run: cor
 
 
 def test_without_a_head_it_is_the_one_that_the_screen_opens_on(run: core.Trace) -> None:
-    look = core.opening_look(run)
+    look = core.opening_finding(run)
     assert f"layer {look.layer}, head {look.head}: " in run.plot().caption  # type: ignore[attr-defined]
     assert f"layer {look.layer}, head {look.head}: " in run.plot_query().caption  # type: ignore[attr-defined]
 
@@ -160,7 +160,7 @@ def test_a_long_text_keeps_thin_lines_and_says_that_cells_are_patches() -> None:
 
 @pytest.mark.thorough
 def test_letters_that_no_font_has_are_numbers_and_signs_are_signs() -> None:
-    known = paper_figures.writable("a$x^2$\\alpha\U000f1234")
+    known = paper_figures.font_coverage("a$x^2$\\alpha\U000f1234")
     assert known.missing == {"\U000f1234"} and known.label("a\U000f1234") == "aU+F1234"
     run = core.trace(core.load("smollm2"), "cost $x_1^$ and $\\frac{$ \U000f1234 <b>&")
     for kind in ("pdf", "svg", "png"):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 import core
 from core import Component, device
-from core.errors import InterventionError, Outdated, RunCancelled, TextError, TooLarge
+from core.errors import InterventionError, RunCancelled, StaleTrace, TextError, TooLarge
 from core.model.hooks import ReadHook, hooked
 from core.model.outputs import NextTokenRule
 from core.model.text import from_ids, pad
@@ -482,9 +482,9 @@ def test_after_a_training_nothing_is_said_of_the_run() -> None:
     next(rows)
     with torch.no_grad():
         loaded.model.get_parameter("decoder.blocks.0.attn.q.weight").add_(0.1)
-    with pytest.raises(Outdated):
+    with pytest.raises(StaleTrace):
         next(rows)
-    with pytest.raises(Outdated):
+    with pytest.raises(StaleTrace):
         core.attribution_patching(run, other, 5)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import core
 from core import device
-from core.errors import InterventionError, Outdated, TextError, TooLarge
+from core.errors import InterventionError, StaleTrace, TextError, TooLarge
 from core.patching import edited_runs, path_patching
 from core.patching.head_sweeps import HeadPlace, LogitDiff, logit_diff_between
 from core.patching.path_patching import PathEdge, begin_paths, patch_paths
@@ -234,7 +234,7 @@ def test_paths_stop_when_no_more_is_taken_and_after_a_training(monkeypatch: Any)
     next(steps)
     with torch.no_grad():
         next(run.loaded.model.parameters()).add_(1)
-    with pytest.raises(Outdated):
+    with pytest.raises(StaleTrace):
         list(steps)
 
 

@@ -122,7 +122,7 @@ def test_bertviz_example() -> None:
     ]  # as the example has it; where a version puts empty cross-attentions last, a sentence says so
     tokens = tokenizer.convert_ids_to_tokens(inputs[0])
     if not attention:
-        with pytest.raises(core.Refused, match=r"give outputs\.attentions"):
+        with pytest.raises(core.HeadlightError, match=r"give outputs\.attentions"):
             head_view(attention, tokens)
         attention = outputs.attentions
     first = head_view(attention, tokens)
@@ -219,9 +219,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("arguments", "sentence"), REFUSED)
 def test_what_does_not_go_together(arguments: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(core.Refused, match=sentence):
+    with pytest.raises(core.HeadlightError, match=sentence):
         head_view(**arguments)
-    assert issubclass(core.Refused, ValueError), "which the peer raises"
+    assert issubclass(core.HeadlightError, ValueError), "which the peer raises"
 
 
 def test_view_displays_in_a_notebook_and_return_returns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,9 +281,9 @@ def test_heads_have_their_names_and_later_tokens_are_said() -> None:
     assert "mask_upper_tri" not in words_of(
         peers.attention.attention_heads(softmax(2, N, N), TEXT, mask_upper_tri=False)
     )
-    with pytest.raises(core.Refused, match=r"1 names, and attention has the shape \[2, 6, 6\]"):
+    with pytest.raises(core.HeadlightError, match=r"1 names, and attention has the shape \[2, 6, 6\]"):
         peers.attention.attention_heads(softmax(2, N, N), TEXT, ["one"])
-    with pytest.raises(core.Refused, match=r"attention has the shape \[1, 2, 2, 6, 6\]"):
+    with pytest.raises(core.HeadlightError, match=r"attention has the shape \[1, 2, 2, 6, 6\]"):
         peers.attention.attention_heads(softmax(1, 2, 2, N, N), TEXT)
 
 
@@ -308,7 +308,7 @@ def test_colored_tokens() -> None:
     ],
 )
 def test_tokens_and_values_go_together(tokens: list[str], values: Any, sentence: str) -> None:
-    with pytest.raises(core.Refused, match=sentence):
+    with pytest.raises(core.HeadlightError, match=sentence):
         peers.tokens.colored_tokens(tokens, values)
 
 

@@ -16,7 +16,7 @@ import core
 from core import AsPadding, GenerationError, ModelConfig, SetPositions, ShufflePositions, TextError
 from core.errors import ConfigError
 from core.run.prompt import padded
-from core.run.trace import trace_together
+from core.run.trace import trace_batch
 from core.service.facts import facts_of
 from core.write.beams import beam_search
 from core.write.generate import generate, stream
@@ -124,7 +124,7 @@ def test_texts_of_a_batch_are_what_they_are_alone() -> None:
         texts = [[5, 6, 1, 7, 8, 9, 2], [0, 11, 12]]
         tokens = [core.trace(loaded, ids=text, keep=k).source for text, k in zip(texts, (None, [1, 1, 0]), strict=True)]
         alone = [core.trace_tokens(loaded, (one,), None, ()) for one in tokens]
-        together = trace_together(loaded, tokens)
+        together = trace_batch(loaded, tokens)
         for side in ("left", "right"):
             batch = core.trace_tokens(loaded, padded(loaded, tokens, side), None, ())
             for i, one in enumerate(alone):

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 import core
-from core.errors import Busy
+from core.errors import ServerBusy
 from core.model.hooks import between_layers
 from core.service import AnswerCache
 from core.service import queue as module
@@ -229,13 +229,13 @@ def test_one_visitor_leaves_as_many_places_as_it_takes_and_everyone_has_a_few(mo
     monkeypatch.setattr(module, "MIN_TASKS_OF_ONE", 2)
     places = Slots(9, "{n} wait.", "{n} of yours wait.")
     leave = [places.acquire(ANN) for _ in range(5)]
-    with pytest.raises(Busy, match=r"^5 of yours wait\.$"):
+    with pytest.raises(ServerBusy, match=r"^5 of yours wait\.$"):
         places.acquire(ANN)
     leave += [places.acquire(BOB) for _ in range(2)]
-    with pytest.raises(Busy, match=r"^2 of yours wait\.$"):
+    with pytest.raises(ServerBusy, match=r"^2 of yours wait\.$"):
         places.acquire(BOB)
     leave += [places.acquire(Askers(("carol",))) for _ in range(2)]
-    with pytest.raises(Busy, match=r"^9 wait\.$"):
+    with pytest.raises(ServerBusy, match=r"^9 wait\.$"):
         places.acquire(Askers(("dora",)))
     for one in leave:
         one()
@@ -246,7 +246,7 @@ def test_one_visitor_leaves_as_many_places_as_it_takes_and_everyone_has_a_few(mo
     many = Slots(1000, "{n} wait.", "{n} of yours wait.")
     for _ in range(3):
         many.acquire(ANN)
-    with pytest.raises(Busy, match=r"^3 of yours wait\.$"):
+    with pytest.raises(ServerBusy, match=r"^3 of yours wait\.$"):
         many.acquire(ANN)
 
 

@@ -15,7 +15,7 @@ import torch
 
 from core.checkpoints.from_config import build
 from core.learn import watched_training
-from core.learn.training import Batch, Recipe, State, state_of, train
+from core.learn.training import Batch, Recipe, RunState, state_of, train
 from core.learn.watched_training import FRAMES, Frame, Point, Spec
 from core.model.config import ModelConfig
 from core.model.hooks import Hook
@@ -40,11 +40,11 @@ def ended(task: str, twin: str) -> tuple[list[float], Frame]:
 
 
 @cache
-def plain() -> tuple[list[float], State]:
+def plain() -> tuple[list[float], RunState]:
     """The losses of Copy as it is up to step 210, and its state there."""
     model, optimiser = watched_training._fresh(Spec())
     losses = [done.loss for done in islice(watched_training._steps(Spec(), model, optimiser, None), 210)]
-    return losses, State(210, {name: x.clone() for name, x in state_of(model, optimiser).items()})
+    return losses, RunState(210, {name: x.clone() for name, x in state_of(model, optimiser).items()})
 
 
 def of_echo(hooks: Mapping[str, Hook]) -> list[float]:

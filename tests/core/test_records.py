@@ -18,7 +18,7 @@ from torch import Tensor
 
 import core
 from core.edits import KINDS as KINDS_OF_EDIT
-from core.errors import Outdated
+from core.errors import StaleTrace
 from core.model.hooks import Hook
 from core.model.rules import softmax
 from core.model.text import from_ids, pad
@@ -304,7 +304,7 @@ def test_after_a_step_of_training_a_run_keeps_what_it_holds_and_refuses_the_rest
         run.positions[0].table,
         lambda: record.o_weight,
     ):
-        with pytest.raises(Outdated, match="The model has been trained since this run"):
+        with pytest.raises(StaleTrace, match="The model has been trained since this run"):
             ask()
     assert run.residual_norms and run.attention[0].thumbnail().values.isfinite().all()
 
@@ -316,9 +316,9 @@ def test_a_long_run_refuses_its_values_once_the_model_was_trained(tiny: Tiny, mo
     run.attention[0].v.sum()
     with torch.no_grad():
         loaded.model.get_parameter("encoder.blocks.0.mlp.up.bias").add_(1)
-    with pytest.raises(Outdated, match="run the text again"):
+    with pytest.raises(StaleTrace, match="run the text again"):
         run.attention[0].v.sum()
-    with pytest.raises(Outdated):
+    with pytest.raises(StaleTrace):
         run.last_residual(torch.tensor([0, 1]))
     assert core.trace(loaded, ids=IDS).attention[0].v.shape == (4, 8, 6)  # a new run is of the new weights
 

@@ -10,7 +10,7 @@ import torch
 
 from core import trace
 from core.checkpoints import at_point
-from core.errors import CheckpointError, Refused
+from core.errors import CheckpointError, HeadlightError
 from core.learn import recorded_runs, watched_training
 from core.learn.watched_training import Frame, Point, Spec
 from core.run.request import Request
@@ -82,7 +82,7 @@ def test_of_a_run_that_ships_the_last_frame_is_there_while_it_is_none_that_has_e
     recorded_runs.write(tmp_path / "ends", SPEC, points[-1:], frames[-1:])
     trainer = Trainer(folder=tmp_path / "none", ends=tmp_path / "ends")
     assert [frame.step for frame in trainer.frames(SPEC)] == [SPEC.steps]
-    with pytest.raises(Refused, match="no such training"):
+    with pytest.raises(HeadlightError, match="no such training"):
         trainer.now(SPEC)
 
     async def first() -> str:
@@ -146,17 +146,17 @@ def test_other_names_are_no_runs() -> None:
     for name in ("minilm", "trained-copy-none", "trained-copy-none-0@5", "Trained copy", "trained-copy-none-0\n", ""):
         assert watched_training.named(name) is None
     for name in ("trained-cook-none-0", "Trained copy, nobody, seed 0", "trained-copy-postln-0-from-5"):
-        with pytest.raises(Refused):
+        with pytest.raises(HeadlightError):
             watched_training.named(name)
 
 
 def test_a_run_reads_text_as_its_frame_reads_ids() -> None:
     spec = Spec("copy", "nomask")
     frame = next(one for one in watched_training.run(spec) if isinstance(one, Frame) and one.step)
-    seen = watched_training.look(spec, frame, watched_training.example(spec, "cab"))
+    seen = watched_training.evaluate_example(spec, frame, watched_training.example(spec, "cab"))
     opened = watched_training.opened(spec, frame)
     assert opened.spec.title == f"Trained copy, nomask, seed 0 at step {frame.step}"
-    run = trace(opened, "cab=cab", interventions=watched_training.TWINS["nomask"].edits)
+    run = trace(opened, "cab=cab", interventions=watched_training.VARIANTS["nomask"].edits)
     assert run.source.labels[0] == "<s>"
     assert torch.stack([record.pattern() for record in run.attention]).equal(seen.pattern)
     again = watched_training.trained(f"trained-copy-nomask-0@{frame.step}")

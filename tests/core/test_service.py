@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import core
-from core.errors import Busy, Refused, RunCancelled, TextError, TooLarge, Unknown
+from core.errors import HeadlightError, RunCancelled, ServerBusy, TextError, TooLarge, UnknownRun
 from core.model.rules import REASONS
 from core.read import head_roles as heads_of_a_run
 from core.read import measures
@@ -121,9 +121,11 @@ def test_nothing_that_is_kept_of_an_answer_holds_its_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [Refused, Busy, Unknown, RunCancelled, TooLarge, TextError], ids=lambda error: error.__name__
+    "error",
+    [HeadlightError, ServerBusy, UnknownRun, RunCancelled, TooLarge, TextError],
+    ids=lambda error: error.__name__,
 )
-def test_every_refusal_can_travel(error: type[Refused]) -> None:
+def test_every_refusal_can_travel(error: type[HeadlightError]) -> None:
     there = pickle.loads(pickle.dumps(error("A sentence.")))
     assert type(there) is error and str(there) == "A sentence."
 
@@ -169,14 +171,14 @@ def test_numbers_are_those_of_the_records(name: str) -> None:
     assert ask(shared.proof(key, 1)) == record.receipt()
     for small, r in zip(ask(shared.thumbnails(key)), run.attention, strict=True):
         assert close(small.values, r.thumbnail(32).values) and small.how == r.thumbnail(32).how
-    assert ask(shared.roles(key)) == heads_of_a_run.roles_of(run)
-    look = core.opening_look(run)
+    assert ask(shared.roles(key)) == heads_of_a_run.run_roles(run)
+    look = core.opening_finding(run)
     found = ask(shared.findings(key))
     assert alike(ask(shared.opening_look(key)), look) and alike(found[0], look)
     assert all(alike(a, b) for a, b in zip(found, core.findings(run), strict=True))
-    assert ask(shared.openings(key)) == heads_of_a_run.openings(run, look=look)
-    assert ask(shared.opening(key, 1, 3)) == heads_of_a_run.opening_of(run, 1, 3)
-    with pytest.raises(Refused, match="no head 99"):
+    assert ask(shared.openings(key)) == heads_of_a_run.opening_edges(run, look=look)
+    assert ask(shared.opening(key, 1, 3)) == heads_of_a_run.opening_edge_of(run, 1, 3)
+    with pytest.raises(HeadlightError, match="no head 99"):
         ask(shared.opening(key, 1, 99))
     if run.loaded.model.head is not None:
         assert ask(shared.predictions(key, [3], 4)) == run.predictions([3], 4)
@@ -192,22 +194,22 @@ def test_what_heads_add_to_the_next_words_is_core_s(name: str) -> None:
     found = ask(shared.head_additions(key, site, at))  # type: ignore[arg-type]
     likeliest = run.predictions([at], 5)
     assert [p for _, p in found.words] == pytest.approx(likeliest.probs[0]) and len(found.words) == 5
-    assert close(found.values, core.adds(run, at, likeliest.ids[0]))
+    assert close(found.values, core.head_logit_attribution(run, at, likeliest.ids[0]))
     words = ask(shared.head_words(key, site, 1, 0, at))  # type: ignore[arg-type]
-    assert close(words.additions, core.looks(run, at)[1, 0])
+    assert close(words.additions, core.edge_attribution(run, at)[1, 0])
     assert words.additions.sum() == pytest.approx(float(found.values[0, 1, 0]), abs=1e-4)
     other = ask(shared.head_words(key, site, 1, 0, at, 2))  # type: ignore[arg-type]
     assert other.additions.sum() == pytest.approx(float(found.values[2, 1, 0]), abs=1e-4)
     assert (other.raised, other.lowered) == (words.raised, words.lowered)
-    with pytest.raises(Refused, match="candidate"):
+    with pytest.raises(HeadlightError, match="candidate"):
         ask(shared.head_words(key, site, 1, 0, at, 5))  # type: ignore[arg-type]
-    moved = core.moves(run, at).values[1, 0]
+    moved = core.top_token_attribution(run, at).values[1, 0]
     assert words.raised[0][1] == pytest.approx(float(moved.max()), abs=1e-5)
     assert words.lowered[0][1] == pytest.approx(float(moved.min()), abs=1e-5)
-    with pytest.raises(Refused, match="no head 99"):
+    with pytest.raises(HeadlightError, match="no head 99"):
         ask(shared.head_words(key, site, 1, 99, at))  # type: ignore[arg-type]
     if name == "pair":
-        with pytest.raises(Refused, match="no head of its encoder"):
+        with pytest.raises(HeadlightError, match="no head of its encoder"):
             ask(shared.head_additions(key, "encoder", at))
 
 
@@ -310,7 +312,7 @@ def test_values_of_grouped_heads_are_those_that_they_share() -> None:
 def test_what_a_run_does_not_have_is_refused_in_a_sentence(call: Callable[..., Any], said: str) -> None:
     shared = service()
     run_of(shared)
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(HeadlightError, match=said):
         ask(call(shared, REQUEST.key))
 
 
@@ -318,7 +320,7 @@ def test_a_column_that_would_take_too_long_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr(compute, "COLUMN_CELLS", 100)
     shared = service()
     run_of(shared)
-    with pytest.raises(Refused, match="would take 256 weights, and 100 is the most"):
+    with pytest.raises(HeadlightError, match="would take 256 weights, and 100 is the most"):
         ask(shared.column(REQUEST.key, MapTransform(0, 0), 1))
 
 
@@ -353,7 +355,7 @@ def test_what_runs_again_is_core_s_and_plain() -> None:
     ):
         assert_plain(answer)
     for call in (shared.point(key, "decoder.nowhere"), shared.point(key, point, [99]), shared.predictions(key, [99])):
-        with pytest.raises(Refused, match="has no"):
+        with pytest.raises(HeadlightError, match="has no"):
             ask(call)
 
 

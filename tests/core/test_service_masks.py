@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import core
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import LocalService
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ def test_scores_before_the_mask_and_the_mask_give_the_weights(service: LocalServ
     one = ask(service.masked(key, "decoder", [3]))
     assert one.layers == (3,) and np.array_equal(one.scores[0], found.scores[3])
     assert np.allclose(one.scores[0, 6, 11, 3], run.attention[3].scores(6, 11, 3).item())
-    with pytest.raises(Refused, match="no layer 6"):
+    with pytest.raises(HeadlightError, match="no layer 6"):
         ask(service.masked(key, "decoder", [6]))
 
 
@@ -55,7 +55,7 @@ def test_what_a_run_makes_of_its_text_before_and_after_an_edit(service: LocalSer
     assert plain.losses.mean() == pytest.approx(3.496, abs=1e-3) and len(plain.losses) == 11
     cut = key_of(service, "storyteller", KING, core.EditMask(queries=11, keys=3))
     assert ask(service.outcome(cut, [man])).asked == pytest.approx((0.382,), abs=1e-3)
-    with pytest.raises(Refused, match="no token"):
+    with pytest.raises(HeadlightError, match="no token"):
         ask(service.outcome(cut, [10**6]))
 
 
@@ -93,5 +93,5 @@ def test_leakage_and_the_scale(service: LocalService) -> None:
     assert (found.own.entropy, found.without.entropy) == pytest.approx((1.15, 0.22), abs=0.005)
     spreads = ask(service.spreads())
     assert [each.d for each in spreads][-1] == 512
-    with pytest.raises(Refused, match="Choose the Storyteller"):
+    with pytest.raises(HeadlightError, match="Choose the Storyteller"):
         ask(service.leakage(key_of(service, "copy", "iklippan=iklippan")))

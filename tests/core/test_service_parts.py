@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import core
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.patching.counterfactual import Component
 from core.service import LocalService, PartRows, SyncCalls
-from core.service.sweep_rows import MOST_WORDS, PatchRequest, begin_parts
+from core.service.sweep_rows import MAX_WORDS, PatchRequest, begin_parts
 
 Tiny = Callable[..., core.Loaded]
 IDS, OTHER = [3, 1, 4, 1, 5, 2], [3, 1, 6, 1, 5, 2]
@@ -104,10 +104,10 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
         (PatchRequest(other), Component("head", 0, 99)),
         (PatchRequest(other, "zero"), Component("resid", 0, 3)),
     ):
-        with pytest.raises(Refused):
+        with pytest.raises(HeadlightError):
             served.rows(asked, only)
     monkeypatch.setattr(served.service._sweep_slots, "most", 0)
-    with pytest.raises(core.Busy, match="sweeps are waiting"):
+    with pytest.raises(core.ServerBusy, match="sweeps are waiting"):
         served.rows(PatchRequest(other, "mean"))
     assert served.service._running_sweeps == {}
 
@@ -131,12 +131,12 @@ def test_whoever_leaves_ends_the_runs(served: Served, monkeypatch: Any) -> None:
 
 def test_of_a_long_text_the_words_that_may_move_the_lead_most_have_rows(tiny: Tiny) -> None:
     loaded = tiny(n_decoder_layers=2)
-    ids = [i % 7 for i in range(MOST_WORDS + 8)]
+    ids = [i % 7 for i in range(MAX_WORDS + 8)]
     other = [ids[0], ids[1] + 1, *ids[2:]]
     served = Served(loaded, a=ids, b=other)
     known = served.calls.result(served.service.part_estimates(served.keys["a"], PatchRequest(served.keys["b"])))
     found = core.attribution_patching(served.runs["a"], served.runs["b"], known.answer, known.alternative)
-    assert found.resid is not None and known.resid is not None and len(known.tokens) == MOST_WORDS
+    assert found.resid is not None and known.resid is not None and len(known.tokens) == MAX_WORDS
     assert known.tokens[0] == 1 and known.tokens[-1] == len(ids) - 1
     strength = np.abs(found.resid).max(0)
     left = [i for i in range(2, len(ids) - 1) if i not in known.tokens]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import core
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.patching import path_patching as module
 from core.read.attribution import head_pushes
 from core.service import Component, PatchRequest, PathEdges, PathRequest
@@ -81,9 +81,9 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
         (PatchRequest(other), PathRequest(((0, 99),)), "no head 99"),
         (PatchRequest(other), PathRequest(()), "at least one"),
     ):
-        with pytest.raises(Refused, match=match):
+        with pytest.raises(HeadlightError, match=match):
             edges(served, asked, paths)
-    with pytest.raises(Refused, match="no silence"):
+    with pytest.raises(HeadlightError, match="no silence"):
         served.calls.result(served.service.part_tests(served.keys["a"], PatchRequest(other), Component("resid", 0, 3)))
     monkeypatch.setattr("core.device.SMALL", 0)
     monkeypatch.setattr("core.device.free_bytes", lambda _: 1)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import core
-from core.errors import Busy, RunCancelled, TextError, Unknown
+from core.errors import RunCancelled, ServerBusy, TextError, UnknownRun
 from core.run.chunks import Chunks
 from core.service import AnswerCache, MapTransform, SyncCalls, TensorPlace, into_loop
 from core.service.maps import HeadDone, LayerDone, RunDone
@@ -58,7 +58,7 @@ def test_follow_raises_what_the_run_was_refused_for() -> None:
 
     with pytest.raises(TextError, match="empty"):
         ask(follow(core.Request("one", ("",))))
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownRun):
         ask(anext(shared.follow("0" * 64)))  # type: ignore[arg-type]
 
 
@@ -385,7 +385,7 @@ def test_a_storm_of_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = ask(storm())
     assert all(blocker.result() for blocker in blockers)
-    assert sum(isinstance(answer, Busy) for answer in found) == 4
+    assert sum(isinstance(answer, ServerBusy) for answer in found) == 4
     assert len(ask(shared.row(REQUEST.key, MapTransform(0, 0), 1)).values) == 16  # and it is over
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import core
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.read.measures import Sink, sink
-from core.service.maps import spread
+from core.service.maps import evenly_spaced
 from tests.core.serving import ask, run_of, service
 
 TEXT = "When Mary and John went to the store, John gave a drink to"
@@ -67,7 +67,7 @@ def test_one_cell_of_every_head_is_that_cell_of_its_map() -> None:
     heads = ask(shared.heads(key))["decoder"].weights
     assert np.allclose(ask(asked(3, 2)), heads[:, :, 3, 2], atol=1e-6)
     assert not ask(asked(2, 3)).any()
-    with pytest.raises(Refused, match="key"):
+    with pytest.raises(HeadlightError, match="key"):
         ask(asked(0, 99))
 
 
@@ -85,7 +85,7 @@ def test_heads_are_like_one_by_the_correlation_of_their_maps_without_the_sink(
     rest = sink(run.attention)
     assert rest is not None
     n = run.attention[0].n_query
-    rows = spread(n, 3) if is_long else list(range(n))
+    rows = evenly_spaced(n, 3) if is_long else list(range(n))
     cells = run.attention[1].mask(queries=rows).clone()
     if rest.is_sink:
         cells[:, rest.key] = False
@@ -93,5 +93,5 @@ def test_heads_are_like_one_by_the_correlation_of_their_maps_without_the_sink(
     wanted = torch.corrcoef(maps)[run.attention[0].n_heads].reshape(found.shape)
     assert found[1, 0] == pytest.approx(1, abs=1e-5) and found.dtype == np.float32
     assert np.allclose(found, wanted.numpy(), atol=1e-4)
-    with pytest.raises(Refused, match="head"):
+    with pytest.raises(HeadlightError, match="head"):
         ask(shared.correlations(key, "decoder", 1, 99))

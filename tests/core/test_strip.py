@@ -12,12 +12,12 @@ import pytest
 import torch
 
 import core
-from core.errors import Refused, TextError
+from core.errors import HeadlightError, TextError
 from core.labs.worked_examples import ResidualPath, mean_cosine, residual_path
 from core.learn.watched_training import no_residual
 from core.model.hooks import hooked
 from core.model.transformer import Block
-from core.read.key_steps import strip
+from core.read.key_steps import residual_profile
 from core.read.next_token_loss import ending
 from core.service import LocalService
 from tests.core.serving import assert_plain
@@ -33,7 +33,7 @@ def mary() -> core.Trace:
 
 
 def test_the_strip_of_a_language_model_has_the_mock_s_numbers() -> None:
-    found = strip(mary(), "decoder")
+    found = residual_profile(mary(), "decoder")
     assert found.position == 13 and found.stream.shape == (31,) and list(found.lengths) == ["attention", "MLP"]
     assert found.stream[[23, 24, 30]].tolist() == pytest.approx([337.35, 408.09, 884.39], abs=0.02)
     assert found.lengths["attention"][23].item() == pytest.approx(182.96, abs=0.01)
@@ -46,7 +46,7 @@ def test_the_strip_of_a_language_model_has_the_mock_s_numbers() -> None:
 
 def test_two_stacks_are_joined_by_the_weights_of_cross_attention() -> None:
     run = core.trace(core.load("translator"), "Ein Hund rennt durch den Schnee.", "A")
-    written, read = strip(run, "decoder"), strip(run, "encoder", 1)
+    written, read = residual_profile(run, "decoder"), residual_profile(run, "encoder", 1)
     assert written.lengths["cross-attention"].tolist() == pytest.approx([18.885, 31.18, 39.785], abs=0.01)
     assert written.wires is not None and written.wires.sum(-1).tolist() == pytest.approx([1, 1, 1], abs=1e-5)
     assert written.wires[:, 1].tolist() == pytest.approx([0.860, 0.805, 0.885], abs=0.002)
@@ -59,7 +59,7 @@ def test_a_strip_adds_up_to_what_the_pass_has(tiny: Tiny, config: dict[str, Any]
     loaded = tiny(**config)
     run = core.trace(loaded, ids=IDS, target_ids=IDS[:5] if "n_decoder_layers" in config else None)
     for stack, n_layers in run.config.stacks:
-        found = strip(run, stack, 2)
+        found = residual_profile(run, stack, 2)
         for layer in range(n_layers):
             name = f"{stack}.blocks.{layer}.hook_"
             assert found.stream[layer].item() == pytest.approx(
@@ -104,7 +104,7 @@ def test_the_ending_is_the_model_s_own_with_the_mock_s_numbers() -> None:
 def test_an_edit_of_the_run_is_in_its_strip_and_its_ending() -> None:
     edits = [core.Ablate("decoder", 23, 0)]
     run = core.trace(core.load("smollm2"), MARY, interventions=edits)
-    found, before = strip(run, "decoder"), strip(mary(), "decoder")
+    found, before = residual_profile(run, "decoder"), residual_profile(mary(), "decoder")
     assert np.array_equal(found.stream[:24], before.stream[:24]) and not np.array_equal(
         found.stream[24:], before.stream[24:]
     )
@@ -177,7 +177,7 @@ def test_a_service_answers_in_plain_data() -> None:
     assert found.next_word == ("Mary", pytest.approx(0.923, abs=0.002))
     assert np.isnan(end.losses[-1]) and end.labels[0] == "Mary"
     assert [(one.norm, one.residual) for one in paths][:3] == [("pre", True), ("post", True), ("none", True)]
-    with pytest.raises(Refused, match="no stack called 'encoder'"):
+    with pytest.raises(HeadlightError, match="no stack called 'encoder'"):
         asyncio.run(shared.strip(request.key, "encoder"))
-    with pytest.raises(Refused, match="no position 14 of 14"):
+    with pytest.raises(HeadlightError, match="no position 14 of 14"):
         asyncio.run(shared.strip(request.key, "decoder", 14))

@@ -11,7 +11,7 @@ import torch
 
 import core
 from core import device
-from core.errors import Outdated, TextError, TooLarge
+from core.errors import StaleTrace, TextError, TooLarge
 from core.read import swaps as module
 from core.read.swaps import content_words, same_length, swaps
 from tests.core.conftest import make_loaded
@@ -52,7 +52,7 @@ def test_the_swaps_of_smollm2(monkeypatch: Any) -> None:
         logs = [t.activation("head.hook_logits").log_softmax(-1) for t in (run, alone)]
         ids = [torch.tensor(t.source.ids[1:])[:, None] for t in (run, alone)]
         likely = [log[:-1].gather(-1, i).sum().item() for log, i in zip(logs, ids, strict=True)]
-        assert swap.fall == pytest.approx(likely[0] - likely[1], abs=1e-2) and swap.fall <= module.LEAST_LIKELY
+        assert swap.fall == pytest.approx(likely[0] - likely[1], abs=1e-2) and swap.fall <= module.MIN_LIKELY
 
 
 @needs_smollm2
@@ -117,5 +117,5 @@ def test_after_a_training_no_more_is_suggested(monkeypatch: Any) -> None:
     assert next(steps).of > 2
     with torch.no_grad():
         next(loaded.model.parameters()).add_(1)
-    with pytest.raises(Outdated):
+    with pytest.raises(StaleTrace):
         list(steps)

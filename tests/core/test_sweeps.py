@@ -13,7 +13,7 @@ import torch
 
 import core
 from core import device
-from core.errors import InterventionError, Refused, TextError, TooLarge
+from core.errors import HeadlightError, InterventionError, TextError, TooLarge
 from core.model.hooks import ReadHook
 from core.model.transformer import MLP
 from core.patching import edited_runs
@@ -271,10 +271,10 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
     assert len(collected(service, calls, request.key, BlockEdges(query=3))) == 4
     assert collected(service, calls, request.key, PatchHeads(request.key))[-1].of == 8
     for asked in (AblateHeads(position=99), BlockEdges(head=9), AblateHeads(token=10**6)):
-        with pytest.raises(Refused):
+        with pytest.raises(HeadlightError):
             collected(service, calls, request.key, asked)
     monkeypatch.setattr(service._sweep_slots, "most", 0)
-    with pytest.raises(core.Busy, match="sweeps are waiting"):
+    with pytest.raises(core.ServerBusy, match="sweeps are waiting"):
         collected(service, calls, request.key, AblateHeads("mean"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from core import Refused
+from core import HeadlightError
 from core.learn.tasks import TASKS, Task, encode, is_held_out, is_right, problems, sample, tokenizer_for
 
 every = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
@@ -105,5 +105,5 @@ def test_the_tokenizer_reads_what_the_model_learns(task: Task) -> None:
 
 
 def test_a_symbol_that_it_does_not_know() -> None:
-    with pytest.raises(Refused, match=r"Copy knows no 'z'\. It reads a b c"):
+    with pytest.raises(HeadlightError, match=r"Copy knows no 'z'\. It reads a b c"):
         encode(TASKS["copy"], ["abz="])

@@ -16,9 +16,9 @@ from safetensors.torch import load_file, save_file
 from benchmarks.coverage import LOGITS, PATTERNS, perturb
 from core import trace
 from core.checkpoints import load
-from core.checkpoints.family import LEFT_OUT, SAME_AS, WHOLES, Theirs, text_backbone
+from core.checkpoints.family import LEFT_OUT, SAME_AS, WHOLES, SourceConfig, text_backbone
 from core.checkpoints.files import SINGLE
-from core.checkpoints.from_config import described
+from core.checkpoints.from_config import parse_config
 from core.checkpoints.loading import FAMILIES, config_from
 from core.errors import CheckpointError
 from tests.core.folders import change_config, change_tensors, renamed, without
@@ -258,8 +258,8 @@ def test_keys_that_are_left_out_are_those_of_the_class(kind: str) -> None:
         else "llava"
     )
     values = {"model_type": outer, "text_config": {"model_type": kind}}
-    ours = config_from(family, text_backbone(Theirs(values)))
-    assert ours == config_from(family, Theirs(config))
+    ours = config_from(family, text_backbone(SourceConfig(values)))
+    assert ours == config_from(family, SourceConfig(config))
 
 
 def test_planning_reads_the_text_half() -> None:
@@ -274,7 +274,7 @@ def test_planning_reads_the_text_half() -> None:
         },
         "vision_config": {},
     }
-    config = described(values).config
+    config = parse_config(values).config
     assert (config.d_model, config.n_decoder_layers, config.n_kv_heads, config.vocab_size) == (2560, 34, 4, 262208)
 
 

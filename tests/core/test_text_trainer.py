@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from core.errors import Busy, Refused
+from core.errors import HeadlightError, ServerBusy
 from core.learn.text_training import Text
 from core.learn.watched_training import Spec
 from core.service import text_training as text_trainer
@@ -46,7 +46,7 @@ def test_a_text_is_learnt_stopped_and_goes_on_to_the_same_end(trainer: TextTrain
     gone: list[str] = []
     trainer.on_release = gone.append
     trainer.begin("me", Text(STORY))
-    with pytest.raises(Refused, match="Nothing of this text is learnt yet"):
+    with pytest.raises(HeadlightError, match="Nothing of this text is learnt yet"):
         trainer.model("me")
     first = asyncio.run(until(trainer, "me", n_frames=2))
     assert first[0].state in ("waiting", "running")
@@ -64,7 +64,7 @@ def test_a_text_is_learnt_stopped_and_goes_on_to_the_same_end(trainer: TextTrain
     assert (model.state.step, model.loss) == (last, still.frames[-1]["loss"])
     trainer.resume("me")
     assert gone == [still.key]
-    with pytest.raises(Refused, match="not kept any more"):
+    with pytest.raises(HeadlightError, match="not kept any more"):
         trainer.model_of(still.key)
     rest = asyncio.run(until(trainer, "me"))[-1]
     assert rest.state == "ended"
@@ -95,7 +95,7 @@ def states(trainer: TextTrainer) -> dict[str, str]:
 
 
 def test_two_learn_the_rest_wait_and_a_visitor_has_one(trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_trainer, "MOST_WAITING", 1)
+    monkeypatch.setattr(text_trainer, "MAX_WAITING", 1)
     trainer.command, trainer.seconds = SLEEPS, 60
     of = Text(STORY)
 
@@ -106,7 +106,7 @@ def test_two_learn_the_rest_wait_and_a_visitor_has_one(trainer: TextTrainer, mon
                 await pages.enter_async_context(watched(trainer, visitor))
             assert states(trainer) == {"a": "running", "b": "running", "c": "waiting"}
             assert trainer._place(trainer._runs["c"]) == (1, 60.0)
-            with pytest.raises(Busy, match=r"1 trainings wait already"):
+            with pytest.raises(ServerBusy, match=r"1 trainings wait already"):
                 trainer.begin("d", of)
             first = trainer._runs["a"].process
             trainer.begin("a", of)
@@ -135,7 +135,7 @@ def test_a_process_starts_only_for_a_visitor_who_watches(trainer: TextTrainer) -
 
 
 def test_an_unwatched_text_leaves_the_line(trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_trainer, "MOST_ACTIVE", 0)
+    monkeypatch.setattr(text_trainer, "MAX_ACTIVE", 0)
     now = [0.0]
     trainer.clock = lambda: now[0]
     trainer.begin("never here", Text(STORY))
@@ -166,9 +166,9 @@ def test_an_unwatched_text_leaves_the_line(trainer: TextTrainer, monkeypatch: py
 def test_unwatched_texts_fill_neither_the_line_nor_memory(
     trainer: TextTrainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_trainer, "MOST_KEPT", 1)
-    monkeypatch.setattr(text_trainer, "MOST_WAITING", 2)
-    monkeypatch.setattr(text_trainer, "MOST_ACTIVE", 0)
+    monkeypatch.setattr(text_trainer, "MAX_KEPT", 1)
+    monkeypatch.setattr(text_trainer, "MAX_WAITING", 2)
+    monkeypatch.setattr(text_trainer, "MAX_ACTIVE", 0)
     trainer.begin("learned", Text(STORY))
     trainer.stop("learned")
     trainer.begin("me", Text(STORY))
@@ -182,7 +182,7 @@ def test_unwatched_texts_fill_neither_the_line_nor_memory(
             trainer.begin("another", Text(STORY))
             async with watched(trainer, "another"):
                 assert list(states(trainer)) == ["learned", "me", "another"]
-                with pytest.raises(Busy):
+                with pytest.raises(ServerBusy):
                     trainer.begin("gone again", Text(STORY))
 
     asyncio.run(visit())
@@ -192,13 +192,13 @@ def test_a_text_is_let_go_and_then_there_is_none(trainer: TextTrainer) -> None:
     trainer.command = SLEEPS
     now = [0.0]
     trainer.clock = lambda: now[0]
-    with pytest.raises(Refused, match="no text here yet"):
+    with pytest.raises(HeadlightError, match="no text here yet"):
         trainer.stop("me")
     trainer.begin("me", Text(STORY))
     trainer.stop("me")
     now[0] = text_trainer.FORGOTTEN + 1
     trainer.begin("another", Text(STORY))
-    with pytest.raises(Refused):
+    with pytest.raises(HeadlightError):
         trainer.resume("me")
 
 
@@ -228,7 +228,7 @@ def test_a_text_stays_while_its_page_is_open_and_is_let_go_by_itself(
     while trainer._runs and time.monotonic() < patience:
         time.sleep(0.02)
     assert not trainer._runs
-    with pytest.raises(Refused):
+    with pytest.raises(HeadlightError):
         trainer.keep("me")
 
 

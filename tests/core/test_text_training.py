@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from core.checkpoints import load
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.learn import text_training
 from core.learn.text_training import LEAST, MOST, Text, TextFrame, TextPoint, baselines, text_run
 
@@ -29,7 +29,7 @@ STORY = (ALICE * (1 + 6_000 // len(ALICE)))[:6_000]
     ],
 )
 def test_a_text_that_cannot_be_learnt_is_refused(text: str, said: str) -> None:
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(HeadlightError, match=said):
         Text(text)
 
 
@@ -38,8 +38,8 @@ def test_many_signs_are_learnt_as_pieces_and_memory_is_predicted(monkeypatch: py
     assert Text(text, "pieces").n_tokens <= text_training.PIECES
     few, many = (text_training.bytes_needed(Text(STORY, unit)) for unit in ("letters", "pieces"))
     assert 10e6 < few < many < 200e6
-    monkeypatch.setattr(text_training, "MOST_BYTES", few - 1)
-    with pytest.raises(Refused, match=r"takes \d+ MB, and \d+ MB is the most"):
+    monkeypatch.setattr(text_training, "MAX_BYTES", few - 1)
+    with pytest.raises(HeadlightError, match=r"takes \d+ MB, and \d+ MB is the most"):
         Text(STORY)
 
 

@@ -152,7 +152,7 @@ def test_every_way_to_a_run_returns_a_trace_and_shares_its_tensors(tiny: Tiny) -
     weights = core.from_attentions([run.attention[0].pattern()[None]])
     cached = core.from_cache({"blocks.0.attn.hook_pattern": run.attention[0].pattern()})
     assert all(isinstance(one, Trace) for one in (run, tokens, weights, cached, run.text(0), *shown))
-    assert isinstance(weights, core.WeightsTrace) and isinstance(cached.text(0), core.WeightsTrace)
+    assert isinstance(weights, core.AttentionsTrace) and isinstance(cached.text(0), core.AttentionsTrace)
     assert len(shown) == 2 * (1 + len(run.attention))
     assert as_trace(run) is run
     again = as_trace(TraceRecord(**{field.name: getattr(run, field.name) for field in fields(run)}))

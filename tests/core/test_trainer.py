@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from core.errors import Busy, Refused
+from core.errors import HeadlightError, ServerBusy
 from core.learn import watched_training
 from core.learn.watched_training import Frame, Point, Spec
 from core.service import TrainingUpdate, training_process
 from core.service.training import (
     COMMAND,
     KEPT_BYTES,
-    MOST_WAITING,
+    MAX_WAITING,
     PROCESS_DIED,
     Trainer,
     Training,
@@ -119,13 +119,13 @@ def test_many_who_press_the_same_button_share_one_run(trainer: Trainer) -> None:
 
 def test_two_run_the_rest_wait_in_their_order_and_too_many_are_refused(trainer: Trainer) -> None:
     async def crowd() -> None:
-        watched = [trainer.watch(Spec(seed=i, steps=2000)) for i in range(2 + MOST_WAITING)]
+        watched = [trainer.watch(Spec(seed=i, steps=2000)) for i in range(2 + MAX_WAITING)]
         first = [await anext(one) for one in watched]
-        assert [news.state for news in first] == ["running"] * 2 + ["waiting"] * MOST_WAITING
-        assert [news.place for news in first[2:]] == list(range(1, MOST_WAITING + 1))
+        assert [news.state for news in first] == ["running"] * 2 + ["waiting"] * MAX_WAITING
+        assert [news.place for news in first[2:]] == list(range(1, MAX_WAITING + 1))
         seconds = [news.seconds for news in first[2:]]
         assert seconds == sorted(seconds) and seconds[0] > 0
-        with pytest.raises(Busy, match=str(MOST_WAITING)):
+        with pytest.raises(ServerBusy, match=str(MAX_WAITING)):
             await anext(trainer.watch(Spec(seed=99, steps=2000)))
         await watched[0].aclose()  # the next one has its turn
         news = await anext(watched[2])
@@ -238,7 +238,7 @@ def test_a_run_that_is_paused_waits_and_goes_on_to_the_same_end(holding: Trainer
 
 
 def test_who_only_asks_neither_begins_nor_ends_a_run(trainer: Trainer) -> None:
-    with pytest.raises(Refused, match="Press Train"):
+    with pytest.raises(HeadlightError, match="Press Train"):
         trainer.now(LONG)
     assert not trainer._runs
 
@@ -255,7 +255,7 @@ def test_who_only_asks_neither_begins_nor_ends_a_run(trainer: Trainer) -> None:
 
 def test_whoever_asks_hears_of_points_before_the_first_frame(trainer: Trainer) -> None:
     run = trainer._runs[LONG] = Training(LONG, 0, "paused")
-    with pytest.raises(Refused, match="Press Train"):
+    with pytest.raises(HeadlightError, match="Press Train"):
         trainer.now(LONG)
     first = Point(1, 3.7, 0.04)
     run.points.append(first)
@@ -264,7 +264,7 @@ def test_whoever_asks_hears_of_points_before_the_first_frame(trainer: Trainer) -
 
 
 def test_paused_runs_are_bounded_and_die_with_their_process(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.service.training.MOST_PAUSED", 1)
+    monkeypatch.setattr("core.service.training.MAX_PAUSED", 1)
 
     async def pause(spec: Spec) -> None:
         async with aclosing(trainer.watch(spec)) as coming:
@@ -303,7 +303,7 @@ def test_a_process_that_dies_loses_its_runs_and_nothing_else(trainer: Trainer) -
 
 
 def test_only_what_was_trained_can_be_looked_at(trainer: Trainer) -> None:
-    with pytest.raises(Refused, match="Press Train"):
+    with pytest.raises(HeadlightError, match="Press Train"):
         trainer.frames(SHORT)
 
 

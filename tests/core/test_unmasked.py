@@ -9,8 +9,8 @@ import torch
 
 import core
 from core.edits import DropCausalMask
-from core.errors import Refused
-from core.labs.masks import UNMASKED_TOKENS, looks_ahead, unmasked
+from core.errors import HeadlightError
+from core.labs.masks import UNMASKED_TOKENS, looks_ahead, without_causal_mask
 from core.model.config import ModelConfig
 from core.read.next_token_loss import given
 from core.write.generate import decoded
@@ -25,7 +25,7 @@ def smollm2() -> core.Loaded:
 
 @pytest.mark.thorough
 def test_smollm2_reads_the_answers_and_writes_repetitions(smollm2: core.Loaded) -> None:
-    found = unmasked(core.trace(smollm2, MARY))
+    found = without_causal_mask(core.trace(smollm2, MARY))
     assert (found.losses.mean().item(), found.without.mean().item()) == pytest.approx((4.218, 0.867), abs=0.01)
     assert (found.layer, found.head) == (18, 7) and found.next_word == pytest.approx(0.948, abs=2e-3)
     assert found.before.triu(1).count_nonzero() == 0 and found.after.triu(1).count_nonzero() > 0
@@ -60,7 +60,7 @@ def small(**other: Any) -> core.Loaded:
 def test_each_word_is_written_after_all_words_were_read_again(position: str) -> None:
     loaded = small(position=position)
     ids = [3, 1, 4, 1, 5, 9]
-    found = unmasked(core.trace(loaded, ids=ids))
+    found = without_causal_mask(core.trace(loaded, ids=ids))
     for edits, written in (((), found.written), ((DropCausalMask(),), found.written_without)):
         text = list(ids)
         for _ in range(UNMASKED_TOKENS):
@@ -74,12 +74,12 @@ def test_each_word_is_written_after_all_words_were_read_again(position: str) -> 
 
 
 def test_a_table_of_positions_ends_what_is_written() -> None:
-    found = unmasked(core.trace(small(position="learned"), ids=list(range(13))))
+    found = without_causal_mask(core.trace(small(position="learned"), ids=list(range(13))))
     assert len(found.written) == len(found.written_without) == 3
 
 
 def test_no_mask_no_word_and_no_answer_to_read_are_told_apart() -> None:
-    with pytest.raises(Refused, match=r"MiniLM-L6 has no causal mask to take away\. Choose a decoder"):
-        unmasked(core.trace(core.load("minilm"), MARY))
-    with pytest.raises(Refused, match="at least two words"):
-        unmasked(core.trace(small(), ids=[3]))
+    with pytest.raises(HeadlightError, match=r"MiniLM-L6 has no causal mask to take away\. Choose a decoder"):
+        without_causal_mask(core.trace(core.load("minilm"), MARY))
+    with pytest.raises(HeadlightError, match="at least two words"):
+        without_causal_mask(core.trace(small(), ids=[3]))

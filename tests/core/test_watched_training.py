@@ -14,11 +14,11 @@ import torch
 
 import core
 from core.checkpoints.from_config import build
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.learn import watched_training
 from core.learn.tasks import ECHO, TASKS, problem_of, problems
-from core.learn.training import Batch, Recipe, State, predicted, train
-from core.learn.watched_training import LIVE, MOST_RUNS, TWINS, UNSEEN, Frame, Point, Spec, States
+from core.learn.training import Batch, Recipe, RunState, predicted, train
+from core.learn.watched_training import LIVE, MAX_RUNS, UNSEEN, VARIANTS, Frame, Point, Spec, States
 from core.model.hooks import hooked
 
 
@@ -58,8 +58,10 @@ def test_a_curve_begins_before_anything_is_judged_and_frames_judge_what_counts(m
     assert all(x.half().equal(begun.weights[name]) for name, x in fresh.state_dict().items())
     judged = watched_training._evaluated(Spec(), fresh)
     assert judged == (begun.given, begun.own, begun.whole, begun.loss)
-    write = watched_training.own_answers
-    monkeypatch.setattr(watched_training, "own_answers", lambda task, model, chosen, most: write(task, model, chosen))
+    write = watched_training.free_running_answers
+    monkeypatch.setattr(
+        watched_training, "free_running_answers", lambda task, model, chosen, most: write(task, model, chosen)
+    )
     assert watched_training._evaluated(Spec(), fresh) == judged, "what it writes behind its answer makes no difference"
 
 
@@ -69,7 +71,7 @@ def test_echo_needs_nobody_else() -> None:
     spec = Spec(task="echo", steps=120)
     last, frame = ended(spec)
     assert last.loss < 0.05 and frame.whole == UNSEEN and frame.given == frame.own
-    seen = watched_training.look(spec, frame, watched_training.example(spec, "fade"))
+    seen = watched_training.evaluate_example(spec, frame, watched_training.example(spec, "fade"))
     assert seen.own == "fade" and seen.pattern.shape == (2, 4, 5, 5)
     assert min(seen.p) > 0.9 and len(seen.p) == 4
 
@@ -136,11 +138,11 @@ def test_states_are_bounded_and_go_from_the_run_that_has_most() -> None:
     size = 4 * 100
     states = States(most_bytes=8 * size)
     for step in range(10, 70, 10):
-        states.keep("a", State(step, {"x": torch.zeros(100)}))
+        states.keep("a", RunState(step, {"x": torch.zeros(100)}))
     for step in (10, 20):
-        states.keep("b", State(step, {"x": torch.zeros(100)}))
+        states.keep("b", RunState(step, {"x": torch.zeros(100)}))
     assert states.nbytes == 8 * size
-    states.keep("b", State(30, {"x": torch.zeros(100)}))
+    states.keep("b", RunState(30, {"x": torch.zeros(100)}))
     assert states.nbytes == 6 * size
 
     def there(run: str) -> list[int]:
@@ -148,20 +150,20 @@ def test_states_are_bounded_and_go_from_the_run_that_has_most() -> None:
         return sorted({state.step for state in found if state is not None})
 
     assert (there("a"), there("b")) == ([20, 40, 60], [10, 20, 30])
-    for run in range(MOST_RUNS):
-        states.keep(run, State(10, {"x": torch.zeros(1)}))
+    for run in range(MAX_RUNS):
+        states.keep(run, RunState(10, {"x": torch.zeros(1)}))
     assert states.before("a", 60) is None and states.before("b", 60) is None
     for step in range(10, 10_000, 10):
-        states.keep("long", State(step, {"x": torch.zeros(100)}))
+        states.keep("long", RunState(step, {"x": torch.zeros(100)}))
         assert states.nbytes <= 8 * size
     last = states.before("long", 10_000)
     assert last is not None and last.step > 9_000
-    states.keep("huge", State(10, {"x": torch.zeros(10_000)}))
+    states.keep("huge", RunState(10, {"x": torch.zeros(10_000)}))
     assert states.nbytes <= 8 * size
 
 
 def test_a_rate_too_high_ends_the_run_with_the_step_that_left_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TWINS, "rate10", watched_training.Twin(rate=1e30, warmup=False))
+    monkeypatch.setitem(VARIANTS, "rate10", watched_training.Variant(rate=1e30, warmup=False))
     found = list(watched_training.run(Spec(twin="rate10", steps=30)))
     assert isinstance(found[-1], Point) and not torch.tensor(found[-1].loss).isfinite()
     assert all(torch.tensor(x.loss).isfinite() for x in found[:-1] if isinstance(x, Point))
@@ -235,7 +237,7 @@ def test_a_problem_is_read_as_it_is_typed(name: str, typed: str) -> None:
 )
 def test_a_problem_that_is_none_is_refused_with_an_example(name: str, typed: str, said: str) -> None:
     task = LIVE[name]
-    with pytest.raises(Refused, match=said) as refusal:
+    with pytest.raises(HeadlightError, match=said) as refusal:
         problem_of(task, typed)
     example = str(refusal.value).rsplit("Try ", 1)[1]
     assert problem_of(task, example) == example
@@ -254,7 +256,7 @@ def test_a_problem_that_is_none_is_refused_with_an_example(name: str, typed: str
     ],
 )
 def test_a_description_that_cannot_be_is_refused(wrong: dict) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(HeadlightError):
         Spec(**wrong)
 
 
@@ -262,7 +264,7 @@ def test_an_example_says_whether_it_was_learnt_from_and_finds_add_up() -> None:
     spec = Spec(steps=2)
     frame = next(x for x in watched_training.run(spec) if isinstance(x, Frame))
     of = watched_training.example(spec, "cab")
-    seen = watched_training.look(spec, frame, of)
+    seen = watched_training.evaluate_example(spec, frame, of)
     assert of.tokens == ("<s>", *"cab=cab") and of.answer == "cab" and of.first == 4
     torch.testing.assert_close(seen.pattern.sum(-1), torch.ones(2, 4, 8))
     by_hand = torch.stack([seen.pattern[:, :, 4 + i, 1 + i] for i in range(3)]).mean(0)
@@ -294,7 +296,9 @@ def test_a_frame_is_a_model_that_loads(tmp_path: Path) -> None:
     }
     of = watched_training.example(spec, "cab")
     run = core.trace(found, "cab=abc")
-    torch.testing.assert_close(run.attention[1].pattern(), watched_training.look(spec, frame, of).pattern[1])
+    torch.testing.assert_close(
+        run.attention[1].pattern(), watched_training.evaluate_example(spec, frame, of).pattern[1]
+    )
 
 
 def test_whether_an_example_is_learnt_from_is_looked_up() -> None:

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import core
-from core.errors import Refused
-from core.labs.positions import closest_rows, cosine_by_distance, cosine_to, unturned
+from core.errors import HeadlightError
+from core.labs.positions import before_rotary, closest_rows, cosine_by_distance, cosine_to
 from core.model.positions import rotate, sinusoid_table
 from core.read import measures
 
@@ -56,7 +56,7 @@ def test_words_moved_or_positions_moved_is_the_same() -> None:
     assert trained.attention[3].row(1, it)[animal].item() == pytest.approx(0.677, abs=1e-3)
     assert places.attention[3].row(1, it)[animal].item() == pytest.approx(0.255, abs=1e-3)
     assert places.attention[3].row(1, it)[street].item() == pytest.approx(0.52, abs=5e-3)
-    assert measures.moved(trained.attention[3].pattern(), places.attention[3].pattern())[1] > 0.05
+    assert measures.total_variation(trained.attention[3].pattern(), places.attention[3].pattern())[1] > 0.05
 
 
 def test_without_positions_the_head_for_one_back_is_lost() -> None:
@@ -67,7 +67,7 @@ def test_without_positions_the_head_for_one_back_is_lost() -> None:
     assert measures.previous_token(before).item() == pytest.approx(1.00, abs=5e-3)
     assert measures.previous_token(after).item() == pytest.approx(0.11, abs=5e-3)
     assert dropped.attention[3].row(1, 10)[2].item() == pytest.approx(0.036, abs=1e-3)
-    moved = measures.moved(before, after).item()
+    moved = measures.total_variation(before, after).item()
     assert moved == pytest.approx((before - after).abs().sum(-1).mean().item() / 2, abs=1e-6) and moved > 0.8
     one_back = measures.by_distance(before, trained.positions[0].places, 5)[0]
     assert one_back.argmax() == 4 and one_back[4].item() == pytest.approx(
@@ -109,7 +109,7 @@ def test_rows_of_a_sinusoid_depend_on_their_distance_alone(monkeypatch: pytest.M
 def test_queries_before_they_are_turned(tiny: Tiny, fraction: float) -> None:
     run = core.trace(tiny(position="rotary", rotary_fraction=fraction, n_kv_heads=2), ids=IDS)
     for record in run.attention:
-        before = unturned(run, record)
+        before = before_rotary(run, record)
         angles = run.positions[0].angles()
         assert angles is not None and len(before.pairs) == angles.shape[-1]
         for straight, turned in ((before.q, record.q), (before.k, record.k)):
@@ -126,19 +126,21 @@ def test_a_sentence_moved_on_turns_every_hand_and_no_score() -> None:
     for a, b in zip(here.attention, there.attention, strict=True):
         assert (a.scores() - b.scores()).abs().max() < 1e-4
     assert not torch.allclose(here.attention[1].q, there.attention[1].q, atol=0.1)
-    assert torch.allclose(unturned(here, here.attention[1]).q, unturned(there, there.attention[1]).q, atol=1e-4)
+    assert torch.allclose(
+        before_rotary(here, here.attention[1]).q, before_rotary(there, there.attention[1]).q, atol=1e-4
+    )
 
 
 def test_what_is_not_turned_says_so() -> None:
     run = core.trace(core.load("minilm"), ANIMAL)
-    with pytest.raises(Refused, match="does not rotate queries and keys"):
-        unturned(run, run.attention[0])
+    with pytest.raises(HeadlightError, match="does not rotate queries and keys"):
+        before_rotary(run, run.attention[0])
 
 
 def test_two_words_on_a_line_of_clocks() -> None:
     run = core.trace(core.load("storyteller"), KING)
     labels = run.source.labels
-    before = unturned(run, run.attention[1])
+    before = before_rotary(run, run.attention[1])
     old, the = 11, 10
     assert (labels[old], labels[the]) == ("old", "the")
     q, k = before.q[0, old], before.k[0, the]

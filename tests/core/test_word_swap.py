@@ -10,20 +10,20 @@ import torch
 
 import core
 from core.edits import StackName
-from core.errors import InterventionError, Refused
+from core.errors import HeadlightError, InterventionError
 from core.labs import positions
 from core.labs.positions import (
+    before_rotary,
     equivariance,
-    follows,
+    example_row,
     pairs_to_swap,
     score_by_distance,
     scores_of_pairs,
-    telling_row,
-    unturned,
+    token_vs_position,
 )
 from core.read import measures
 from core.service.facts import facts_of
-from core.service.positions import MOST_PLACES, swap_of, swapped_maps
+from core.service.positions import MAX_PLACES, swap_of, swapped_maps
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
 
@@ -87,10 +87,10 @@ def test_places_that_are_not_there_get_a_sentence(tiny: Tiny) -> None:
         core.trace(tiny(), ids=IDS, interventions=[core.SwapWords(1, 9)])
     run = core.trace(tiny(), ids=IDS)
     for words in ((0, 9), (-1, 2), (4, 4)):
-        with pytest.raises(Refused, match="give two different ones, from 0 to 8"):
-            follows(run, run, range(2), *words)
-    with pytest.raises(Refused, match="different tokens"):
-        follows(run, core.trace(tiny(), ids=changed(IDS, 0, 1)), range(2), 0, 1)
+        with pytest.raises(HeadlightError, match="give two different ones, from 0 to 8"):
+            token_vs_position(run, run, range(2), *words)
+    with pytest.raises(HeadlightError, match="different tokens"):
+        token_vs_position(run, core.trace(tiny(), ids=changed(IDS, 0, 1)), range(2), 0, 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -100,10 +100,10 @@ def test_without_positions_and_mask_every_map_moves_along_exactly(tiny: Tiny, ki
     before, after = (
         core.trace(loaded, ids=IDS, interventions=edits) for edits in (free, [*free, core.SwapWords(1, 6)])
     )
-    found = follows(before, after, range(len(before.attention)), 1, 6)
+    found = token_vs_position(before, after, range(len(before.attention)), 1, 6)
     assert found.apart.max() < 1e-6 and found.along.max() < 1e-6 and found.word.max() > 1e-4
     # the first layer of what is only masked still has exact rows after both words; with positions nothing is exact
-    trained = follows(
+    trained = token_vs_position(
         core.trace(loaded, ids=IDS), core.trace(loaded, ids=IDS, interventions=[core.SwapWords(1, 6)]), [0], 1, 6
     )
     assert trained.apart.max() > 1e-4
@@ -112,12 +112,12 @@ def test_without_positions_and_mask_every_map_moves_along_exactly(tiny: Tiny, ki
 def test_numbers_are_those_of_the_maps(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = tiny(position="rotary")
     before, after = core.trace(loaded, ids=IDS), core.trace(loaded, ids=IDS, interventions=[core.SwapWords(1, 3)])
-    found = follows(before, after, range(2), 1, 3)
+    found = token_vs_position(before, after, range(2), 1, 3)
     order = torch.tensor([0, 3, 2, 1, *range(4, 9)])
     for layer, (was, now) in enumerate(zip(maps(before), maps(after), strict=True)):
         carried = was[:, order][:, :, order]
-        assert torch.allclose(found.along[layer], measures.moved(carried[:, 4:], now[:, 4:]), atol=1e-6)
-        assert torch.allclose(found.still[layer], measures.moved(was[:, 4:], now[:, 4:]), atol=1e-6)
+        assert torch.allclose(found.along[layer], measures.total_variation(carried[:, 4:], now[:, 4:]), atol=1e-6)
+        assert torch.allclose(found.still[layer], measures.total_variation(was[:, 4:], now[:, 4:]), atol=1e-6)
         assert found.apart[layer].item() == pytest.approx((now - carried).abs().max().item(), abs=1e-7)
         for which, pattern in enumerate((was, now)):
             back = torch.stack([pattern[:, q, q - 1] for q in range(2, 9)]).mean(0)
@@ -125,10 +125,10 @@ def test_numbers_are_those_of_the_maps(tiny: Tiny, monkeypatch: pytest.MonkeyPat
     assert (found.rows, found.read, found.of) == (5, 9, 9)
     # after both there may be no row: then all are meant
     last = core.trace(loaded, ids=IDS, interventions=[core.SwapWords(0, 8)])
-    assert follows(before, last, range(2), 0, 8).rows == 9
+    assert token_vs_position(before, last, range(2), 0, 8).rows == 9
     # of a long text some rows are read, both words among them
     monkeypatch.setattr(positions, "SWAP_CELLS", 2 * loaded.config.n_heads * 9 * 3)
-    some = follows(before, after, range(2), 1, 3)
+    some = token_vs_position(before, after, range(2), 1, 3)
     assert some.read < 9 and some.rows < 5 and some.of == 9
 
 
@@ -137,24 +137,26 @@ def test_heads_of_smollm2() -> None:
     run = core.trace(smollm2(), MARY)
     assert pairs_to_swap(run, run.source)[0] == (1, 3)
     swapped = core.trace(smollm2(), MARY, interventions=[core.SwapWords(1, 3)])
-    found = follows(run, swapped, range(30), 1, 3)
+    found = token_vs_position(run, swapped, range(30), 1, 3)
     assert found.along[24, 4].item() == pytest.approx(0.145, abs=5e-4)
     assert found.still[24, 4].item() == pytest.approx(0.251, abs=5e-4)
     assert found.along[16, 0].item() == pytest.approx(0.132, abs=5e-4)
     assert found.still[16, 0].item() == pytest.approx(0.031, abs=5e-4)
     assert divmod(int(found.word.argmax()), 9) == (24, 4) and divmod(int(found.word.argmin()), 9) == (16, 0)
-    assert telling_row(run, swapped, 24, 4, (1, 3), place=False) == (13, 1, pytest.approx(0.810, abs=1e-3))
-    assert telling_row(run, swapped, 16, 0, (1, 3), place=True) == (4, 3, pytest.approx(0.917, abs=2e-3))
+    assert example_row(run, swapped, 24, 4, (1, 3), place=False) == (13, 1, pytest.approx(0.810, abs=1e-3))
+    assert example_row(run, swapped, 16, 0, (1, 3), place=True) == (4, 3, pytest.approx(0.917, abs=2e-3))
     assert swapped.predictions().probs[0][0] == pytest.approx(0.914, abs=2e-3)
     assert found.apart.max().item() == pytest.approx(0.996, abs=1e-3)
     dropped, after = (
         core.trace(smollm2(), MARY, interventions=edits)
         for edits in ([core.DropPositions()], [core.DropPositions(), core.SwapWords(1, 3)])
     )
-    masked = follows(dropped, after, range(30), 1, 3)
+    masked = token_vs_position(dropped, after, range(30), 1, 3)
     assert masked.apart.max().item() == pytest.approx(0.999, abs=1e-3)
     assert masked.after_both == pytest.approx(0.364, abs=1e-3), "its mask still tells early from late"
-    assert follows(dropped, after, [0], 1, 3).after_both < 1e-6, "but in the first layer no row after both knows"
+    assert token_vs_position(dropped, after, [0], 1, 3).after_both < 1e-6, (
+        "but in the first layer no row after both knows"
+    )
     site = facts_of(run, "").sites[0]
     plain = swap_of(run, swapped, site, (1, 3))
     assert (plain.word.layer, plain.word.head, plain.word.query) == (24, 4, 13) and plain.weights == 52_920
@@ -186,7 +188,7 @@ def test_words_that_are_worth_swapping() -> None:
 
 def test_what_pairs_of_features_add_is_the_score(tiny: Tiny) -> None:
     run = core.trace(tiny(position="rotary"), ids=IDS)
-    before = unturned(run, run.attention[0])
+    before = before_rotary(run, run.attention[0])
     decoder = run.loaded.model.decoder
     assert decoder is not None
     frequencies, factor = decoder.frequencies(9, False, torch.device("cpu"))
@@ -202,11 +204,11 @@ def test_of_a_long_text_the_maps_have_the_places_that_matter(tiny: Tiny) -> None
     ids = [(7 * i) % 20 + 1 for i in range(70)]
     before, after = core.trace(loaded, ids=ids), core.trace(loaded, ids=ids, interventions=[core.SwapWords(11, 40)])
     found = swapped_maps(before.attention[1], after.attention[1], 1, 65, (11, 40))
-    assert len(found.places) == MOST_PLACES and {0, 11, 40, 65} <= set(found.places)
+    assert len(found.places) == MAX_PLACES and {0, 11, 40, 65} <= set(found.places)
     assert list(found.places) == sorted(found.places)
     at = list(found.places)
     assert torch.equal(torch.from_numpy(found.after), after.attention[1].pattern(1, at, at)[0])
     assert torch.equal(torch.from_numpy(found.before), before.attention[1].pattern(1, at, at)[0])
     assert (found.after[~found.allowed] == 0).all()
     short = swapped_maps(before.attention[1], after.attention[1], 1, 5, (1, 3))
-    assert len(short.places) == MOST_PLACES
+    assert len(short.places) == MAX_PLACES

@@ -50,7 +50,7 @@ def test_a_batch_is_not_turned_round_by_its_t() -> None:
     assert "must match the size of tensor b (4)" in found.error
     assert found.wrong_by == pytest.approx(4.62, abs=5e-3)
     k = torch.randn(4, 3, 2)
-    assert torch.equal(worked_examples.turned_round(k)[1, 2, 3], k[3, 2, 1])
+    assert torch.equal(worked_examples.reverse_axes(k)[1, 2, 3], k[3, 2, 1])
 
 
 def test_a_number_followed_through_the_reshape() -> None:
@@ -121,7 +121,7 @@ def test_digits_jump_and_waves_do_not() -> None:
 def test_a_gradient_fades_on_its_way_back_through_an_rnn() -> None:
     """F16: as autograd has it, with a cell whose weights are drawn alike."""
     width, steps = 64, 20
-    left = worked_examples.fading(width, steps)
+    left = worked_examples.rnn_gradient_norms(width, steps)
     assert len(left) == steps + 1 and left[0] == 1
     assert all(after < before for before, after in pairwise(left)), "each step takes some of it"
     assert left[-1] == pytest.approx(1.3e-7, rel=0.05)
@@ -153,4 +153,4 @@ def test_a_gradient_reaches_the_first_layer_but_where_there_is_neither_norm_nor_
 
 def test_a_fresh_word_is_about_one_long() -> None:
     for d_model in (64, 512, 4096):
-        assert worked_examples.fresh_word(d_model) == pytest.approx(1, abs=0.05)
+        assert worked_examples.random_token(d_model) == pytest.approx(1, abs=0.05)

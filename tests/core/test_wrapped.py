@@ -378,7 +378,7 @@ def test_training_goes_on_as_without_it() -> None:
     assert run.attention[0].receipt().fused_error is not None  # of pattern · v, since what was returned had dropout
     with torch.no_grad():
         next(iter(model.parameters())).add_(1.0)
-    with pytest.raises(core.Outdated):
+    with pytest.raises(core.StaleTrace):
         run.predictions()
 
 
@@ -497,7 +497,7 @@ CANNOT: dict[str, Callable[[core.Wrapped, core.Trace], object]] = {
     "sweep of heads": lambda wrapped, run: core.sweep_heads(run),
     "sweep of looks": lambda wrapped, run: core.sweep_edges(run),
     "patching": lambda wrapped, run: core.patch_heads(run, run),
-    "looks": lambda wrapped, run: core.looks(run),
+    "looks": lambda wrapped, run: core.edge_attribution(run),
     "generate": lambda wrapped, run: core.generate(wrapped, ids=IDS),
     "beams": lambda wrapped, run: core.beam_search(wrapped, ids=IDS),
     "positions": lambda wrapped, run: core.trace(wrapped, ids=IDS, interventions=[core.ShiftPositions(1)]),
@@ -516,7 +516,7 @@ CANNOT: dict[str, Callable[[core.Wrapped, core.Trace], object]] = {
 def test_what_it_cannot_do_is_a_sentence(what: str) -> None:
     run = run_of("Llama")
     assert isinstance(run.loaded, core.Wrapped)
-    with pytest.raises(core.Refused) as refusal:
+    with pytest.raises(core.HeadlightError) as refusal:
         CANNOT[what](run.loaded, run)
     assert len(str(refusal.value).split()) > 6 and str(refusal.value).endswith((".", "!"))
 
@@ -569,7 +569,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_model_that_is_refused(what: str) -> None:
     make, sentence = REFUSED[what]
-    with pytest.raises(core.Refused, match=sentence):
+    with pytest.raises(core.HeadlightError, match=sentence):
         core.wrap(make())
 
 
@@ -582,7 +582,7 @@ def test_a_name_or_a_wrong_tokenizer_is_a_mistake_of_the_caller() -> None:
 
 def test_an_older_transformers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.run.wrapped.OLDEST", (99, 1))
-    with pytest.raises(core.Refused, match=r"transformers 99\.1 and newer, and this is"):
+    with pytest.raises(core.HeadlightError, match=r"transformers 99\.1 and newer, and this is"):
         core.wrap(model_of("Llama"))
 
 
@@ -640,7 +640,7 @@ def test_images_are_recorded_though_not_traced() -> None:
 def test_capture_of_an_eager_model_points_here() -> None:
     model = model_of("Llama")
     with (
-        pytest.raises(core.Refused, match=r"headlight\.wrap\(model, tokenizer\)"),
+        pytest.raises(core.HeadlightError, match=r"headlight\.wrap\(model, tokenizer\)"),
         core.capture(model),
         torch.no_grad(),
     ):
@@ -649,5 +649,5 @@ def test_capture_of_an_eager_model_points_here() -> None:
 
 def test_nothing_in_a_recording_is_an_error() -> None:
     wrapped = core.wrap(model_of("Llama"))
-    with pytest.raises(core.Refused, match="Nothing was recorded"), wrapped.recording():
+    with pytest.raises(core.HeadlightError, match="Nothing was recorded"), wrapped.recording():
         pass

@@ -19,22 +19,22 @@ from core.model.hooks import hooked
 from core.model.text import from_ids
 from core.read.next_token_loss import given
 from core.run.prompt import Prompt
-from core.service import MOST_WRITTEN, Continuation, LocalService, PreparedText, WrittenToken
+from core.service import MAX_WRITTEN, Continuation, LocalService, PreparedText, WrittenToken
 from core.service.writing import IncrementalText
 from core.write.generate import Sampling, candidates
 from core.write.writer import (
     DETAILED,
     LISTED,
     TEMPERATURES,
-    Reading,
+    TokenDistribution,
     Writer,
+    attribute_tokens,
     beginning,
     cache_cost,
     glued,
     label,
     lens,
     lens_columns,
-    wrote,
 )
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
@@ -68,7 +68,7 @@ def prompt_of(model: Loaded, ids: Sequence[int], target: Sequence[int] = (1,)) -
     return Prompt(source, (from_ids(None, target),)) if model.config.kind == "encoder-decoder" else Prompt(source)
 
 
-def written(writer: Writer, n: int, how: Sampling) -> list[Reading]:
+def written(writer: Writer, n: int, how: Sampling) -> list[TokenDistribution]:
     found = []
     for _ in range(n):
         _, reading = writer.write(how)
@@ -198,13 +198,13 @@ def test_the_numbers_of_the_language_model_s_story() -> None:
     assert label(model, int(fish.ids[0])) == "girl" and fish.probs()[0] == pytest.approx(0.383, abs=2e-3)
     assert fish.probs(0.8)[[0, 5]].tolist() == pytest.approx([0.54, 0.016], abs=5e-3)
     # The second Finn: head 1 of layer 23 looks at the first.
-    finn = [word for word in wrote(model, prompt, drawn.ids) if label(model, word.token) == "Finn"][1]
+    finn = [word for word in attribute_tokens(model, prompt, drawn.ids) if label(model, word.token) == "Finn"][1]
     copied = next(head for head in finn.heads if (head.most.layer, head.most.head) == (23, 1))
     assert (copied.most.weight, copied.most.adds, copied.adds) == pytest.approx((0.821, 2.601, 2.641), abs=5e-3)
     assert label(model, [*prompt.last_read[0].ids, *drawn.ids][copied.most.key]) == "Finn"
     was = next(
         word.position
-        for word in wrote(model, prompt, drawn.ids)
+        for word in attribute_tokens(model, prompt, drawn.ids)
         if label(model, word.token) == "was" and word.position > finn.position
     )
     (column,) = lens_columns(model, prompt, drawn.ids, [was])
@@ -218,13 +218,13 @@ def test_what_wrote_each_word(model: str, text: str) -> None:
     prompt = beginning(core.trace(found, text), opens)
     path = core.generate(found, text, max_tokens=4)[0].ids
     n = len(prompt.last_read[0])
-    told = wrote(found, prompt, path)
+    told = attribute_tokens(found, prompt, path)
     assert [word.token for word in told if word.position >= n - 1] == list(path)
     ids = [*prompt.last_read[0].ids, *path]
     run = core.trace(found, text, target_ids=ids) if opens else core.trace(found, ids=ids)
     for word in told[-4:]:
         # the same looks one position at a time
-        looks = core.looks(run, word.position, word.token)
+        looks = core.edge_attribution(run, word.position, word.token)
         sums = looks.sum(-1)
         assert [head.adds for head in word.heads] == pytest.approx(sums.flatten().topk(6).values.tolist(), abs=2e-4)
         for head in word.heads:
@@ -457,7 +457,7 @@ def test_beams_lens_and_cache_through_the_service(service: LocalService) -> None
     [
         ("minilm", "A cat.", (), "encoder"),
         ("storyteller", STORY, (10**6,), "vocabulary"),
-        ("storyteller", STORY, (5,) * (MOST_WRITTEN + 1), "at most"),
+        ("storyteller", STORY, (5,) * (MAX_WRITTEN + 1), "at most"),
     ],
 )
 def test_what_cannot_be_written_is_refused(
@@ -467,7 +467,7 @@ def test_what_cannot_be_written_is_refused(
         async for _ in service.write(await begun(service, model, text), path, 1, Sampling()):
             pass
 
-    with pytest.raises(core.Refused, match=says):
+    with pytest.raises(core.HeadlightError, match=says):
         asyncio.run(collect())
 
 

@@ -186,7 +186,7 @@ export class HeadMap {
     });
   }
 
-  // Whether this is where the picture opened by the rule of core.read.head_roles.openings
+  // Whether this is where the picture opened by the rule of core.read.head_roles.opening_edges
   get isOpenedByRule() {
     const { picture, place, options } = this.view;
     const opening = picture.openings?.[place.site];

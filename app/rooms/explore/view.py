@@ -19,7 +19,7 @@ from app.rooms.explore import tables, words
 from app.rooms.explore.component import EXPLORE, OPENED
 from app.session import screen, service
 from app.shell import run as shell_run
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import Facts, RunHandle
 
 
@@ -76,7 +76,7 @@ def _inspect(run: Facts, asked: Mapping[str, Any]) -> None:
         inspect.check_size(run, selection)
         found = service.awaited(attention_selection.numbers(service.service(), run, selection, inspect.MOST))
         figure = inspect.heatmap(found, selection, "dark" if params.get("theme") == "dark" else "light")
-    except Refused as refusal:
+    except HeadlightError as refusal:
         st.text(languages.said(refusal))
         return
     st.text(export.caption(run, replace(selection, apart=None), date.today()))  # whose figure colours every column

@@ -5,13 +5,13 @@ from __future__ import annotations
 from app.kit.params import Param, number, one_of, whole
 from app.rooms.generate import words
 from app.transport import limits
-from core.service import MOST_WRITTEN, Facts
+from core.service import MAX_WRITTEN, Facts
 
 SEEDS = 1_000_000
 MOST_K = 256  # of the likeliest tokens, which the browser knows by name
 BEAMS = (2, 5)
 BRANCHES = 3  # that are kept beside the one on the screen
-OPENS, MOST_OPENED = 26, MOST_WRITTEN  # words that are written at once where nothing is
+OPENS, MOST_OPENED = 26, MAX_WRITTEN  # words that are written at once where nothing is
 BETWEEN, APART = ".", "_"  # tokens of a path, and paths
 
 
@@ -19,7 +19,7 @@ def ids_of(text: str, facts: Facts | None = None) -> tuple[int, ...]:
     """The tokens of a path. Raises ValueError for what is none, or has tokens that the model does not know."""
     most = (1 << 31) if facts is None else facts.config.vocab_size
     found = tuple(limits.whole(part, 0, most - 1) for part in text.split(BETWEEN)) if text else ()
-    if len(found) > MOST_WRITTEN:
+    if len(found) > MAX_WRITTEN:
         raise ValueError
     return found
 
@@ -36,7 +36,7 @@ def _others(text: str, facts: Facts) -> str:
 
 
 def _path_allowed(facts: Facts) -> str:
-    return words.PATH_ALLOWED.format(n=MOST_WRITTEN, most=facts.config.vocab_size - 1)
+    return words.PATH_ALLOWED.format(n=MAX_WRITTEN, most=facts.config.vocab_size - 1)
 
 
 def _tenth(text: str, _: Facts) -> str:
@@ -67,7 +67,7 @@ PARAMS = (
     whole("n", str(OPENS), lambda _: MOST_OPENED + 1),  # words that are written where the path has none
     Param("path", "", _path, _path_allowed),
     Param("other", "", _others, _path_allowed),
-    whole("f", "", lambda facts: max(len(facts.source), len(facts.target or ())) + MOST_WRITTEN, empty=True),
+    whole("f", "", lambda facts: max(len(facts.source), len(facts.target or ())) + MAX_WRITTEN, empty=True),
     whole("layer", "", _layers, empty=True),
     whole("head", "", lambda facts: facts.config.n_heads, empty=True),
     one_of("page", "columns", "layers", "cache", "beams"),

@@ -13,9 +13,9 @@ from app.kit.room import Message, Run
 from app.rooms.generate import choices, export, words
 from app.session.screen import Screen
 from app.transport import messages
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.text import Tokens
-from core.service import BeamsGrown, Facts, PreparedText, Reading, WrittenToken
+from core.service import BeamsGrown, Facts, PreparedText, TokenDistribution, WrittenToken
 
 WHOLE = 1_000_000  # weights of one message; above, the mean of all heads travels with the head that is looked with
 
@@ -24,7 +24,7 @@ async def message(run: Run, said: Mapping[str, str]) -> Message:
     """The room's message for a link. Raises Refused for a model that cannot write."""
     facts = run.facts
     if not facts.writes:
-        raise Refused(words.CANNOT_WRITE.format(title=facts.spec.title))
+        raise HeadlightError(words.CANNOT_WRITE.format(title=facts.spec.title))
     values, notes = kit_params.read(choices.PARAMS, facts, said)
     link, about = Screen("generate", run.request).said(), export.described(facts, run.request)
     header = {"link": link, **outline(facts), "about": about}
@@ -138,7 +138,9 @@ def _spaced(labels: dict[int, str], glued: Sequence[int]) -> dict[int, str]:
     return {token: label if token in close else f" {label}" for token, label in labels.items()}
 
 
-def _reading(reading: Reading, body: messages.Body, whole: bool, head: tuple[int, int] | None) -> dict[str, Any]:
+def _reading(
+    reading: TokenDistribution, body: messages.Body, whole: bool, head: tuple[int, int] | None
+) -> dict[str, Any]:
     rows = reading.rows.reshape(-1, reading.rows.shape[-1])
     if not whole:
         rows = np.stack([rows.mean(0), *([reading.rows[head]] if head is not None else [])])

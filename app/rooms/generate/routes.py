@@ -18,9 +18,9 @@ from app.session import resolving, service
 from app.session.screen import Screen
 from app.transport import routes
 from app.transport.routes import BadParameter, answering
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.run.request import Request as RunRequest
-from core.service import MOST_WRITTEN, Continuation, Facts, PreparedText, Sampling, WrittenToken
+from core.service import MAX_WRITTEN, Continuation, Facts, PreparedText, Sampling, WrittenToken
 
 T = TypeVar("T")
 LONGEST_TIMED = 1024  # tokens
@@ -37,7 +37,7 @@ async def write(request: Request) -> Response:
     """
     facts, asked = await _facts(request), request.query_params
     path = _path(facts, asked.get("path", ""))
-    n = _number(request, "n", 0, MOST_WRITTEN, 0)
+    n = _number(request, "n", 0, MAX_WRITTEN, 0)
     also = [i for part in asked.get("also", "").split(choices.APART) for i in _path(facts, part)]
     is_open = _number(request, "opened", 0, 1, 0) == 1
     head = None
@@ -63,7 +63,7 @@ async def beams(request: Request) -> Response:
     """The likeliest texts side by side: run, beams, n. message.beams for each step."""
     facts = await _facts(request)
     n_beams = _number(request, "beams", *choices.BEAMS, 3)
-    n = _number(request, "n", 1, MOST_WRITTEN, 8)
+    n = _number(request, "n", 1, MAX_WRITTEN, 8)
     return await _streamed(service.service().beams(facts.key, n_beams, n), message.beams)
 
 
@@ -145,7 +145,7 @@ def _path(facts: Facts, text: str) -> tuple[int, ...]:
     try:
         return choices.ids_of(text, facts)
     except ValueError:
-        allowed = words.PATH_ALLOWED.format(n=MOST_WRITTEN, most=facts.config.vocab_size - 1)
+        allowed = words.PATH_ALLOWED.format(n=MAX_WRITTEN, most=facts.config.vocab_size - 1)
         raise BadParameter(words.BAD_PATH.format(allowed=allowed)) from None
 
 
@@ -183,7 +183,7 @@ async def _streamed(answers: AsyncGenerator[T], packed: Callable[[T], bytes]) ->
             try:
                 async for answer in answers:
                     yield packed(answer)
-            except Refused as error:
+            except HeadlightError as error:
                 yield message.refused(languages.said(error))
 
     # Not held on the way: a proxy that collects the answer would keep the words back until the last.

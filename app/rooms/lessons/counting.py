@@ -12,7 +12,7 @@ from app.kit.numbers import scientific
 from app.rooms.lessons import small, truths, words
 from app.rooms.lessons.step import Shown, Step, Truth
 from app.session.words import EXAMPLE
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.config import ModelConfig
 from core.plan import LESSON_CLASS, PRESETS, Operation, Workload, decode, kv_cache, parameters, prefill
 from core.plan.parameters import concatenated
@@ -31,7 +31,7 @@ async def neighbours(shown: Shown) -> Truth:
     texts = [*shown.text.splitlines(), *shown.values.get("partner", "").splitlines()]
     texts = [text.strip() for text in texts if text.strip()][:2]
     if len(texts) < 2:
-        raise Refused(words.NO_PADDING)
+        raise HeadlightError(words.NO_PADDING)
     other, own = texts
     changed = " ".join(reversed(other.split()))
     target = "" if facts.target is not None else None
@@ -72,7 +72,7 @@ async def scaled(shown: Shown) -> Truth:
     """Which is longer at the start: the vector of a word or the row of sinusoids that is added to it."""
     preset = PRESETS.get(shown.values.get("of", ""))
     if preset is None:
-        raise Refused(words.NO_SIZES)
+        raise HeadlightError(words.NO_SIZES)
     d = preset.config.d_model
     word, position, times = small.vectors(d)
     return truths.choosing(
@@ -299,7 +299,7 @@ async def moved(shown: Shown) -> Truth:
     """Whether writing one token reads more of the cache or of the weights, at two lengths."""
     of = truths.setup(shown)
     if not of.config.n_decoder_layers:
-        raise Refused(words.NO_CACHE.format(model=of.title))
+        raise HeadlightError(words.NO_CACHE.format(model=of.title))
     found = [_read(of.config, n) for n in BEFORE]
     more = tuple(cache > weights for cache, weights in found)
     short, long = (f"{n:,}" for n in BEFORE)

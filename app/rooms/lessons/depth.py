@@ -11,7 +11,7 @@ from app.kit.numbers import scientific
 from app.rooms.lessons import small, truths, words
 from app.rooms.lessons.step import Shown, Step, Truth
 from app.session.words import EXAMPLE
-from core.errors import Refused
+from core.errors import HeadlightError
 
 COURSE, PAIR = "The course", "Encoder and decoder"
 NAMES: dict[tuple[Literal["pre", "post", "none"], bool], str] = {
@@ -59,7 +59,7 @@ async def peaked(shown: Shown) -> Truth:
     found = (await shown.service.measures(facts.key, of.id)).values["entropy"]
     bits = [[value for value in heads if value is not None] for heads in found]
     if len(bits) < 2 or not all(bits) or of.n_key < 2:
-        raise Refused(words.ONE_TOKEN)
+        raise HeadlightError(words.ONE_TOKEN)
     layers = [sum(heads) / len(heads) for heads in bits]
     half = len(layers) // 2
     early, late = sum(layers[:half]) / half, sum(layers[-half:]) / half

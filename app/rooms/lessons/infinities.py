@@ -11,7 +11,7 @@ from app.rooms.lessons import truths, words
 from app.rooms.lessons.step import Shown, Step, Truth
 from app.session.words import EXAMPLE
 from core.edits import EditMask, MaskFill
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.run.request import Request
 from core.service import MapTransform
 
@@ -64,7 +64,7 @@ async def multiplied(shown: Shown) -> Truth:
     of = truths.site(shown, facts)
     _, layer, head, _ = truths.record_of(shown, of)
     if of.id == "cross" or of.n_key < 2:
-        raise Refused(words.ONE_TOKEN)
+        raise HeadlightError(words.ONE_TOKEN)
     scores = (await shown.service.masked(facts.key, of.id, [layer])).scores[0, head].astype(float)  # [query, key]
     future = np.triu(np.ones(scores.shape, bool), 1)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -103,12 +103,12 @@ async def forgotten(shown: Shown) -> Truth:
     texts = [*shown.text.splitlines(), *shown.values.get("partner", "").splitlines()]
     texts = [text.strip() for text in texts if text.strip()][:2]
     if len(texts) < 2:
-        raise Refused(words.NO_PADDING)
+        raise HeadlightError(words.NO_PADDING)
     batch = Request(facts.spec.id, tuple(texts), facts.target.text if facts.target is not None else None)
     masked = await truths.of_request(shown, batch)
     padding = [i for i, is_padding in enumerate(masked.source.padding) if is_padding]
     if not padding:
-        raise Refused(words.NO_PADDING)
+        raise HeadlightError(words.NO_PADDING)
     seen = EditMask("decoder", keys=padding, allowed=True, site="cross_attn")
     free = await truths.of_request(shown, replace(batch, interventions=(seen,)))
     shares = []

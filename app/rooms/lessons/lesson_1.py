@@ -9,7 +9,7 @@ from app.rooms.lessons import small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.session.words import EXAMPLE
 from core.edits import Intervention, MaskAfterSoftmax, NoScale, SetMask
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import MapTransform
 
 SCRATCH, COURSE, ORDER = "Attention from scratch", "The course", "Positions and the encoder"
@@ -115,11 +115,11 @@ async def undivided(shown: Shown) -> Truth:
     """The bits of an average row without the division by √d."""
     facts = truths.run(shown)
     if max(site.n_key for site in facts.sites) < 2:
-        raise Refused(words.ONE_TOKEN)
+        raise HeadlightError(words.ONE_TOKEN)
     other = await truths.changed(shown, facts, (NoScale(),))
     change = await shown.service.answer_change(facts.key, other)
     if change.entropy is None:
-        raise Refused(words.ONE_TOKEN)
+        raise HeadlightError(words.ONE_TOKEN)
     before, after = change.entropy
     most = math.log2(max(site.n_key for site in facts.sites))
     return truths.dragging(
@@ -186,7 +186,7 @@ async def look_back(shown: Shown) -> Truth:
     of = truths.site(shown, facts)
     _, layer, head, query = truths.record_of(shown, of)
     if of.n_key < 2:
-        raise Refused(words.ONE_TOKEN)
+        raise HeadlightError(words.ONE_TOKEN)
     key = await truths.changed(shown, facts, _mask(shown, of.id))
     found = await shown.service.row(key, MapTransform(of.records[layer], head), query)
     queries, keys = facts.tokens_of(of.records[layer])
@@ -231,7 +231,9 @@ async def masked_late(shown: Shown) -> Truth:
     word = truths.said(facts.tokens_of(record)[0].labels[query])
     total, seen = float(found.values.sum()), sum(not why for why in found.reasons)
     if not any(found.reasons):
-        raise Refused(words.ONE_KEY.format(word=word) if of.n_key < 2 else words.NOTHING_HIDDEN.format(word=word))
+        raise HeadlightError(
+            words.ONE_KEY.format(word=word) if of.n_key < 2 else words.NOTHING_HIDDEN.format(word=word)
+        )
     return truths.dragging(
         f"Masked after the softmax, what do the weights of {word} add up to?",
         "The softmax had given the rest to what is hidden, and the mask then took it away. Masked before, a row adds up to 1.",

@@ -9,7 +9,7 @@ from app.kit.numbers import scientific
 from app.rooms.lessons import small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.session.words import EXAMPLE
-from core.errors import Refused, TextError
+from core.errors import HeadlightError, TextError
 from core.model.text import Tokens
 from core.run.request import Request
 
@@ -24,7 +24,7 @@ async def swapped(shown: Shown) -> Truth:
     """What becomes of the maps of a text whose words change places, without positions."""
     facts = truths.run(shown)
     if not facts.config.n_encoder_layers:
-        raise Refused(words.NO_ENCODER.format(model=facts.spec.title))
+        raise HeadlightError(words.NO_ENCODER.format(model=facts.spec.title))
     first, second = _pair(shown, facts.source)
     places = list(range(len(facts.source)))
     places[first], places[second] = second, first
@@ -64,7 +64,7 @@ def _pair(shown: Shown, tokens: Tokens) -> tuple[int, int]:
     """The words that change places in the room; else the first and the last that can."""
     movable = [i for i in range(len(tokens)) if not (tokens.special[i] or tokens.padding[i])]
     if len(movable) < 2:
-        raise Refused(words.FEW_WORDS)
+        raise HeadlightError(words.FEW_WORDS)
     asked = [part for part in shown.values.get("swap", "").split("-") if part.isascii() and part.isdecimal()]
     pair = sorted({int(part) for part in asked if len(part) < 8} & set(movable))
     return (pair[0], pair[1]) if len(pair) == 2 else (movable[0], movable[-1])
@@ -91,7 +91,7 @@ async def frequencies(shown: Shown) -> Truth:
     facts = truths.run(shown)
     config, stack = facts.config, truths.stack(shown, facts)[0]
     if config.position != "sinusoidal":
-        raise Refused(words.NO_SINUSOIDS.format(model=facts.spec.title))
+        raise HeadlightError(words.NO_SINUSOIDS.format(model=facts.spec.title))
     d_model, n = config.d_model, min(LONG, config.n_ctx)
     table = await shown.service.position_rows(facts.key, stack, 0, n)
     asked = [part for part in shown.values.get("features", "").split(",") if part.isascii() and part.isdecimal()]
@@ -134,7 +134,7 @@ async def too_long(shown: Shown) -> Truth:
     facts = truths.run(shown)
     config = facts.config
     if not config.has_position_table:
-        raise Refused(words.NO_TABLE.format(model=facts.spec.title))
+        raise HeadlightError(words.NO_TABLE.format(model=facts.spec.title))
     text = " ".join(["a"] * (config.n_ctx + 1 - sum(facts.source.special)))
     request = Request(facts.spec.id, (text,), "a" if config.kind == "encoder-decoder" else None)
     refusal = ""
@@ -172,7 +172,7 @@ async def normalised(shown: Shown) -> Truth:
     walked = await shown.service.walk(facts.key, stack, layer, query)
     norm = next(iter(walked.norms.values()), None)
     if norm is None or not norm.takes_mean:
-        raise Refused(words.NO_NORM.format(model=facts.spec.title))
+        raise HeadlightError(words.NO_NORM.format(model=facts.spec.title))
     n, width = norm.before.shape
     centred = (norm.before - norm.before.mean(-1, keepdims=True)) / np.sqrt(
         norm.before.var(-1, keepdims=True) + norm.eps
@@ -211,7 +211,7 @@ async def adds_up(shown: Shown) -> Truth:
     layer, query = truths.number(shown, "layer", layers), truths.number(shown, "query", len(tokens))
     walked = await shown.service.walk(facts.key, stack, layer, query)
     if "attn.add" not in walked.values:
-        raise Refused(words.NO_SUM.format(model=facts.spec.title))
+        raise HeadlightError(words.NO_SUM.format(model=facts.spec.title))
     stream, after = walked.values["x"].astype(float), walked.values["attn.add"].astype(float)
     vector = after - stream
     before, added, long = (float(np.linalg.norm(one)) for one in (stream, vector, after))
@@ -259,7 +259,7 @@ async def previous(shown: Shown) -> Truth:
         (layer, head, value) for layer, row in enumerate(found) for head, value in enumerate(row) if value is not None
     ]
     if len(heads) < 2:
-        raise Refused(words.ONE_TOKEN)
+        raise HeadlightError(words.ONE_TOKEN)
     return truths.pointing(
         f"One of these {len(heads)} heads looks one token back, whatever the text says. Which?",
         "Such a head reads positions alone. Others build on it: with the token before at hand, a model can find what followed last time.",

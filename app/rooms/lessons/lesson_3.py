@@ -12,7 +12,7 @@ from app.rooms.lessons import truths, words
 from app.rooms.lessons.step import Shown, Step, Truth
 from app.session.words import EXAMPLE
 from app.sizes.setup import layers
-from core.errors import ConfigError, Refused
+from core.errors import ConfigError, HeadlightError
 from core.plan import PRESETS, longest_fit, trace_shapes, with_layers
 from core.plan.training import kept_activations, lesson_terms
 
@@ -88,7 +88,7 @@ async def scores_of(shown: Shown) -> Truth:
 def _shape(shown: Shown, point: str, question: str, reason: str) -> Truth:
     preset = PRESETS.get(shown.values.get("of", ""))
     if preset is None:
-        raise Refused(words.NO_SIZES)
+        raise HeadlightError(words.NO_SIZES)
     config, batch, n = preset.config, truths.whole(shown, "batch", 1), truths.whole(shown, "length", 100)
     name, _ = config.stacks[0]
     target = 1 if config.kind == "encoder-decoder" else 0
@@ -140,13 +140,13 @@ async def padded_keys(shown: Shown) -> Truth:
     texts = [*shown.text.splitlines(), *shown.values.get("partner", "").splitlines()]
     texts = [text.strip() for text in texts if text.strip()][:4]
     if len(texts) < 2:
-        raise Refused(words.NO_PADDING)
+        raise HeadlightError(words.NO_PADDING)
     at = truths.number(shown, "sentence", len(texts), default=0)
     side = "left" if shown.values.get("side") == "left" else "right"
     found = await shown.service.padded(facts.key, texts, side, at)
     labels, padding = found.labels[at], found.padding[at]
     if not any(padding):
-        raise Refused(words.NO_PADDING)
+        raise HeadlightError(words.NO_PADDING)
     return truths.marking(
         f"{len(texts)} sentences share a batch, so the shorter one is filled up. Which of its keys may no token look at?",
         f"Hidden from every row, padding changes nothing: no weight moves by more than {scientific(found.weights[0])}. "
@@ -296,7 +296,7 @@ async def longest(shown: Shown) -> Truth:
     budget = round(_gigabytes(shown) * 1e9)
     fit = longest_fit(of.config, budget, of.workload)
     if not fit.n:
-        raise Refused(words.NOTHING_FITS.format(bytes=f"{fit.next_bytes:,}"))
+        raise HeadlightError(words.NOTHING_FITS.format(bytes=f"{fit.next_bytes:,}"))
     table = f"{of.config.n_ctx:,} rows of positions, " if of.config.has_position_table else ""
     running, flash, alone = (
         longest_fit(of.config, budget, changed).n

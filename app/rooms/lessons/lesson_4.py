@@ -10,7 +10,7 @@ from app import languages
 from app.rooms.lessons import races, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.session.words import EXAMPLE
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.config import ModelConfig
 from core.plan import PRESETS, parameters
 from core.plan.parameters import LayerParameters
@@ -170,7 +170,7 @@ async def one_row(shown: Shown) -> Truth:
     facts = truths.run(shown)
     stack, layers, tokens = truths.stack(shown, facts)
     if len(tokens) < 2:
-        raise Refused(words.ONE_TOKEN)
+        raise HeadlightError(words.ONE_TOKEN)
     query = truths.number(shown, "query", len(tokens))
     walked = await shown.service.walk(facts.key, stack, layers - 1, query)
     stream = await shown.service.point(facts.key, f"{stack}.blocks.{layers - 1}.hook_resid_pre")

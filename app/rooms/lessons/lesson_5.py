@@ -14,7 +14,7 @@ from app.kit.numbers import scientific
 from app.rooms.lessons import races, small, truths, words
 from app.rooms.lessons.step import Candidate, Shown, Step, Truth
 from app.sizes import words as size_words
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.config import ModelConfig
 from core.plan import DEVICES, decode, kv_cache, prefill, total_flops, with_layers
 from core.plan.operations import share_of_peak
@@ -67,7 +67,7 @@ async def revised(shown: Shown) -> Truth:
     before = await _begun(shown, facts, ())
     after = await _begun(shown, facts, (first,))
     if after.opening.readings[-1].position != before.opening.readings[-1].position + 1:
-        raise Refused(words.TEXT_ENDS.format(model=facts.spec.title))
+        raise HeadlightError(words.TEXT_ENDS.format(model=facts.spec.title))
     chances = [begun.opening.readings[-1].probs()[0] for begun in (before, after)]
     labels = [
         (before.labels | after.labels).get(int(begun.opening.readings[-1].ids[0]), "") for begun in (before, after)
@@ -116,7 +116,7 @@ async def learnt(shown: Shown) -> Truth:
     frames = [(frame.step, races.right(frame)) for frame in run.frames]
     at = next((i for i, (_, right) in enumerate(frames) if right >= 0.9), None)
     if at is None:
-        raise Refused(
+        raise HeadlightError(
             words.NO_STEP.format(run=run.name, step=run.spec.steps)
             if len(frames) < 2 or frames[-1][0] < run.spec.steps
             else words.NEVER_RIGHT.format(run=run.name)
@@ -197,7 +197,7 @@ async def again(shown: Shown) -> Truth:
     begun = await _begun(shown, facts, _path(shown, facts))
     labels = [*begun.prompt_labels, *(begun.labels.get(id, str(id)) for id in _path(shown, facts))]
     if len(labels) < 2:
-        raise Refused(words.ONE_TOKEN)
+        raise HeadlightError(words.ONE_TOKEN)
     return truths.marking(
         f"{truths.said(labels[-1])} is read. Without a cache, whose keys and values are computed a second time?",
         f"All {len(labels) - 1} before it: they were known already, and no later token changes them. A cache keeps {begun.per_token.per_token:,} bytes for each.",
@@ -226,7 +226,7 @@ async def cache_formula(shown: Shown) -> Truth:
     of = truths.setup(shown)
     config, n = of.config, of.target_len or of.source_len
     if not config.n_decoder_layers:
-        raise Refused(words.NO_CACHE.format(model=of.title))
+        raise HeadlightError(words.NO_CACHE.format(model=of.title))
     n = min(n, config.window or n)  # of more tokens a window keeps no more
     found = _kept(config, n)
     d, layers = config.n_kv_heads * config.d_head, config.n_decoder_layers
@@ -273,7 +273,7 @@ async def roof(shown: Shown) -> Truth:
     of = truths.setup(shown)
     config = of.config
     if not config.n_decoder_layers:
-        raise Refused(words.NO_CACHE.format(model=of.title))
+        raise HeadlightError(words.NO_CACHE.format(model=of.title))
     device = next((card for card in DEVICES if card.name == shown.values.get("compute_card")), None)
     device = device or next(card for card in DEVICES if card.name == CARD)
     cached, memory = (of.target_len, of.source_len) if of.target_len else (of.source_len, 0)
@@ -316,7 +316,7 @@ async def three_terms(shown: Shown) -> Truth:
     """How the maps of an encoder-decoder grow with what is read and what is written."""
     of = truths.setup(shown)
     if of.config.kind != "encoder-decoder":
-        raise Refused(words.NO_PAIR.format(model=of.title))
+        raise HeadlightError(words.NO_PAIR.format(model=of.title))
     terms: dict[str, Formula] = {
         "O(n) + O(m)": lambda n, m: [n, m],
         "O(n · m)": lambda n, m: [n * m],

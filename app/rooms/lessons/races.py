@@ -9,7 +9,7 @@ from app import languages
 from app.rooms.lessons import truths, words
 from app.rooms.lessons.step import Shown
 from app.session import past_trainings
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.learn.watched_training import LIVE, STEPS, UNSEEN, Spec
 from core.service import FrameFacts
 
@@ -29,7 +29,7 @@ class Race:
     def loss(self, step: int) -> float:
         """The mean of OVER steps up to this one. Raises Refused where the run has not come so far."""
         if step not in self.losses:
-            raise Refused(words.NO_STEP.format(run=self.name, step=step))
+            raise HeadlightError(words.NO_STEP.format(run=self.name, step=step))
         found = [self.losses[at] for at in range(step - OVER + 1, step + 1) if at in self.losses]
         return sum(found) / len(found)
 
@@ -37,7 +37,7 @@ class Race:
     def last(self) -> FrameFacts:
         """The frame of its last step."""
         if not self.frames or self.frames[-1].step < self.spec.steps:
-            raise Refused(words.NO_STEP.format(run=self.name, step=self.spec.steps))
+            raise HeadlightError(words.NO_STEP.format(run=self.name, step=self.spec.steps))
         return self.frames[-1]
 
 
@@ -45,7 +45,7 @@ async def both(shown: Shown) -> tuple[Race, Race]:
     """The run on the screen and its twin."""
     spec = spec_of(shown)
     if spec.twin == "none":
-        raise Refused(words.NO_TWIN)
+        raise HeadlightError(words.NO_TWIN)
     return await race(shown, spec.alone), await race(shown, spec)
 
 
@@ -57,12 +57,12 @@ async def race(shown: Shown, spec: Spec) -> Race:
     name = name_of(spec)
     try:
         news = await shown.service.training(spec)
-    except Refused:
+    except HeadlightError:
         news = None
     if news is None or news.state != "ended":
         news = past_trainings.news(spec) or news
     if news is None:
-        raise Refused(words.NO_TRAINING.format(run=name))
+        raise HeadlightError(words.NO_TRAINING.format(run=name))
     return Race(name, spec, {point.step: point.loss for point in news.points}, news.frames)
 
 

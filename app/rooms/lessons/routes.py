@@ -22,7 +22,7 @@ from app.rooms.lessons.written.own import desk
 from app.session import found, service
 from app.transport import limits, visitors, work
 from app.transport.routes import answering, whole
-from core.errors import Refused
+from core.errors import HeadlightError
 
 NEVER_KEPT = {"Cache-Control": "no-store"}
 LONGEST = 60  # signs of the name of a file that an address has
@@ -102,7 +102,7 @@ async def rehearse(request: Request, text: str) -> Response:
     try:
         decided = await decide(lesson, at, service.service())
     except Unfit as unfit:
-        if isinstance(unfit.__cause__, Refused):  # of the service, which may be busy
+        if isinstance(unfit.__cause__, HeadlightError):  # of the service, which may be busy
             raise unfit.__cause__ from None
         return _said({"faults": told([unfit.fault])})
     truth = steps.truth_of(lesson.steps[at], decided)

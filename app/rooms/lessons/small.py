@@ -24,7 +24,7 @@ def wrong_softmaxes(row: int = 0) -> tuple[list[float], list[float], list[float]
 def keys() -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The shape of a batch of keys, and of its .T."""
     k = worked_examples.batch().k
-    return tuple(k.shape), tuple(worked_examples.turned_round(k).shape)
+    return tuple(k.shape), tuple(worked_examples.reverse_axes(k).shape)
 
 
 def landing(sentence: int, token: int, feature: int) -> tuple[int, int]:
@@ -42,7 +42,7 @@ def flips(n: int) -> list[int]:
 
 def left_of_gradient(width: int, steps: int) -> float:
     """The share of a gradient's length that is left so many steps back in a plain RNN with fresh weights."""
-    return worked_examples.fading(width, steps)[-1]
+    return worked_examples.rnn_gradient_norms(width, steps)[-1]
 
 
 def depth(norm: Literal["pre", "post", "none"], residual: bool) -> worked_examples.Depth:
@@ -52,5 +52,5 @@ def depth(norm: Literal["pre", "post", "none"], residual: bool) -> worked_exampl
 
 def vectors(d_model: int) -> tuple[float, float, float]:
     """Lengths of a fresh word's vector, whose numbers have variance 1 ÷ d; of a row of sinusoids; and of the word's times √d."""
-    word = worked_examples.fresh_word(d_model)
+    word = worked_examples.random_token(d_model)
     return word, math.sqrt(d_model / 2), word * math.sqrt(d_model)

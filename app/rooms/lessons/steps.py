@@ -7,7 +7,7 @@ from dataclasses import replace
 from app import languages
 from app.rooms.lessons import counting, depth, infinities, lesson_1, lesson_2, lesson_3, lesson_4, lesson_5, words
 from app.rooms.lessons.step import Ask, Candidate, Kind, Lesson, Shown, Step, Truth, Unanswerable
-from core.errors import Refused
+from core.errors import HeadlightError
 
 LESSONS = (
     Lesson("Attention", lesson_1.STEPS),
@@ -27,7 +27,7 @@ async def true_of(step: Step, shown: Shown) -> Truth | Unanswerable:
     """What is true of a step on what is on the screen. What the engine refuses is a reason why it cannot be answered."""
     try:
         found = Unanswerable(words.NO_RUN) if step.model and shown.facts is None else await step.truth(shown)
-    except Refused as refusal:
+    except HeadlightError as refusal:
         found = Unanswerable(languages.said(refusal))
     if isinstance(found, Unanswerable):
         return replace(found, model=step.model, text=step.sentence)

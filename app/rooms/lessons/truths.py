@@ -16,7 +16,7 @@ from app.rooms.lessons.step import Candidate, Form, Mistake, Shown, Truth
 from app.sizes.setup import Setup, Sizes, shaped
 from app.transport import limits
 from core.edits import Intervention
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.text import Tokens
 from core.plan import PRESETS
 from core.run.request import Request
@@ -34,7 +34,7 @@ SITES = {"encoder": "self-attention", "decoder": "self-attention", "cross": "cro
 def run(shown: Shown) -> Facts:
     """The run on the screen."""
     if shown.facts is None:
-        raise Refused(words.NO_RUN)
+        raise HeadlightError(words.NO_RUN)
     return shown.facts
 
 
@@ -42,7 +42,7 @@ def writer(shown: Shown) -> Facts:
     """The same, of a model that writes."""
     facts = run(shown)
     if not facts.writes:
-        raise Refused(words.NO_WRITER.format(model=facts.spec.title))
+        raise HeadlightError(words.NO_WRITER.format(model=facts.spec.title))
     return facts
 
 
@@ -56,7 +56,7 @@ def site(shown: Shown, facts: Facts, id: str = "") -> Site:
     """A kind of attention of the run: the one of this id, or else the one on the screen."""
     known: dict[str, Site] = {site.id: site for site in facts.sites}
     if id and id not in known:
-        raise Refused(words.NO_SITE.format(model=facts.spec.title, site=SITES[id]))
+        raise HeadlightError(words.NO_SITE.format(model=facts.spec.title, site=SITES[id]))
     return known.get(id or shown.values.get("site", ""), facts.sites[0])
 
 
@@ -103,7 +103,7 @@ async def row(shown: Shown, question: str, reason: str, site_id: str = "") -> Tr
     found = await shown.service.row(facts.key, MapTransform(record, head), query)
     seen = [i for i, why in enumerate(found.reasons) if not why and not keys.padding[i]]
     if len(seen) < 2:
-        raise Refused(words.ONE_KEY.format(word=word))
+        raise HeadlightError(words.ONE_KEY.format(word=word))
     footer = words.FOOTER_ROW if len(facts.sites) == 1 else words.FOOTER_SITE
     is_so = pointing(
         languages.said(question).format(word=word),
@@ -113,7 +113,7 @@ async def row(shown: Shown, question: str, reason: str, site_id: str = "") -> Tr
     )
     try:
         every = (await shown.service.similarity(facts.key, of.id, query, [1 / of.n_key] * of.n_key)).rows
-    except Refused:  # a text so long that not every head can be asked
+    except HeadlightError:  # a text so long that not every head can be asked
         every = None
     own = query if of.query == of.key else -1
     mistakes = [
@@ -288,7 +288,7 @@ def setup(shown: Shown) -> Setup:
     values = shown.values
     preset = PRESETS.get(values.get("plan_model", "lesson-encoder"))
     if preset is None:
-        raise Refused(words.NO_SIZES)
+        raise HeadlightError(words.NO_SIZES)
     config = preset.config
     own = {"batch": 32, "source": 50, "target": 50}
     if config.kind == "decoder":

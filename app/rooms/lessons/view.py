@@ -20,7 +20,7 @@ from app.rooms.lessons.written.own import desk
 from app.session import answer, boxes, chosen, examples, found, notices, service
 from app.session.models import MODELS, TITLES
 from app.streamlit_edge import history
-from core.errors import Refused
+from core.errors import HeadlightError
 
 ASKED = "lessons_asked"  # in the session: what a class may be asked now, held for as long as it is on the screen
 log = logging.getLogger("headlight")
@@ -96,7 +96,7 @@ def truth(name: str, step: Step, on: Shown) -> dict[str, Any]:
     """What is true of it, or why nothing can be asked of it, as plain data for the browser."""
     try:
         found = service.awaited(_asked(step, on, languages.current()))
-    except Refused as refusal:
+    except HeadlightError as refusal:
         found = Unanswerable(languages.said(refusal), step.model, step.sentence)
     except Exception:
         log.exception("A step of a lesson has no answer")

@@ -15,7 +15,7 @@ from app.rooms.masks import choices, export, words
 from app.rooms.masks.choices import MOST_ROWS, SHOWN, WHOLE, Look, Shown
 from app.session import examples
 from app.transport.messages import Body, float32
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.rules import REASONS
 from core.service import Facts, Outcome, ScoresAndMasks, Service, Site
 
@@ -96,7 +96,7 @@ async def _by_row(service: Service, facts: Facts) -> Opened:
             "size": languages.decimal(f"{size / 1e6:.1f}"),
             "most": numbers.fixed(MOST_ROWS / 1e6, 1),
         }
-        raise Refused(words.TOO_LONG.format(tokens=numbers.whole(longest_shown()), **own))
+        raise HeadlightError(words.TOO_LONG.format(tokens=numbers.whole(longest_shown()), **own))
     links = {picture.id_of(link): (link.layer, link.head, link.query) for link in await service.openings(facts.key)}
     found = await service.opening_look(facts.key)
     name = picture.id_of(found)

@@ -11,7 +11,7 @@ from app.rooms.masks import message, sheet, words
 from app.rooms.masks.component import STAGE
 from app.session import service
 from app.shell import request, run
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import Facts
 
 
@@ -22,7 +22,7 @@ def show() -> None:
             return
         try:
             opened = service.awaited(sheet.opened(service.service(), shown.facts))
-        except Refused as refusal:
+        except HeadlightError as refusal:
             shown.say(languages.said(refusal))
             _offer_beginning(shown.facts)
             return

@@ -11,7 +11,7 @@ from app.kit.numbers import short
 from app.rooms.memory import words
 from app.sizes import words as sizes_words
 from app.sizes.setup import Setup
-from core.plan import DEVICES, Device, Offer, Place, SetUp, Verdict, of_bytes, on_card, on_machine, verdict
+from core.plan import DEVICES, Device, MemoryBudget, Offer, SetUp, Verdict, of_bytes, on_card, on_machine, verdict
 from core.plan.operations import device_named
 from core.plan.verdict import total
 
@@ -49,12 +49,12 @@ class Question:
         return device_named(self.card)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> MemoryBudget:
         if self.card == OWN and self.own is not None:
             return of_bytes(round(self.own * GB), numbers.filled(words.OWN_CARD, n=self.own))
         return on_machine() if self.device is None else on_card(self.device, self.cards)
 
-    def on(self, place: Place) -> SetUp:
+    def on(self, place: MemoryBudget) -> SetUp:
         """As core is asked it, of a memory that is looked at once for all that is said of it: what is free is another every moment."""
         return SetUp(self.setup.config, self.setup.workload, place, fragments=self.fragments)
 
@@ -246,12 +246,12 @@ def with_bits(setup: Setup, bits: str) -> Setup:
     return replace(setup, dtype=half, weight_dtype=None if bits == "16" else QUANTIZED.get(bits, bits))
 
 
-def totals(question: Question, setups: Iterable[Setup], place: Place) -> list[int]:
+def totals(question: Question, setups: Iterable[Setup], place: MemoryBudget) -> list[int]:
     """Bytes that each takes in all, on the fullest card."""
     return [total(replace(question, setup=setup).on(place)) for setup in setups]
 
 
-def answered(question: Question, place: Place) -> Verdict:
+def answered(question: Question, place: MemoryBudget) -> Verdict:
     return verdict(question.on(place))
 
 

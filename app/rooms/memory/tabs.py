@@ -13,17 +13,17 @@ from app.rooms.memory import question as asking
 from app.rooms.memory.question import Question
 from app.sizes.setup import Setup, ended, layers, planned
 from core.errors import ConfigError
-from core.labs.scaling import accesses, bottleneck, doubled
+from core.labs.scaling import bottleneck, memory_accesses, scaling_factors
 from core.plan import (
     DEVICES,
-    Place,
+    MemoryBudget,
     Verdict,
     Workload,
     kv_cache,
     memory_plan,
     on_card,
-    on_cards,
     parameters,
+    split_over_gpus,
     traffic,
 )
 from core.plan.parameters import stored_weights
@@ -44,7 +44,7 @@ class Beside:
 
     question: Question
     found: Verdict
-    place: Place
+    place: MemoryBudget
 
     @property
     def setup(self) -> Setup:
@@ -403,7 +403,7 @@ def _several(beside: Beside, name: str) -> list[Block]:
         row: list[Any] = [numbers.whole(n)]
         for split in ("across", "layers"):
             try:
-                taken = on_cards(setup.config, setup.workload, n, split).total
+                taken = split_over_gpus(setup.config, setup.workload, n, split).total
             except ConfigError:
                 row.append("–")
                 continue
@@ -485,13 +485,13 @@ def _doubled(setup: Setup) -> list[Block]:
     rows: list[list[Any]] = []
     for what in DOUBLED:
         try:
-            times = doubled(setup.config, setup.workload, what)
+            times = scaling_factors(setup.config, setup.workload, what)
         except ConfigError:
             continue
         factors = (times[name]["total"] for name in ("parameters", "cache", "flops"))
         rows.append([words.COMPUTE_DOUBLED[what], *map(_times, factors)])
     title = words.COMPUTE_DOUBLE
-    moves = accesses(setup.config, setup.workload)
+    moves = memory_accesses(setup.config, setup.workload)
     told = {name: numbers.count(moves[name]).strip() for name in ("eager", "fused", "weights", "stream")}
     said = words.COMPUTE_MOVES.format(**told)
     return [table(title, [title, *words.COMPUTE_DOUBLE_COLUMNS[1:]], rows), lines(said)]

@@ -25,9 +25,9 @@ from app.sizes import setup as sizes_setup
 from app.sizes import words as sizes_words
 from app.sizes.controls import Look
 from app.sizes.setup import Setup, layers
-from core.errors import ConfigError, Refused
+from core.errors import ConfigError, HeadlightError
 from core.plan import DEVICES, Fit, kv_cache, memory_plan
-from core.plan.live_memory import WORKER, Measured, Subject, free
+from core.plan.live_memory import WORKER, Measured, MeasurementSetup, free
 
 log = logging.getLogger("headlight")
 
@@ -232,14 +232,14 @@ def _breaks(setup: Setup, fit: Fit, vary: str, alive: Fit | None) -> str:
 
 def _measured(setup: Setup, pressed: bool) -> Measured | None:
     """What was measured of this setup here; the button's run is waited for, and its sentence said."""
-    subject = Subject(setup.config, setup.workload)
+    subject = MeasurementSetup(setup.config, setup.workload)
     if pressed:
         st.session_state["memory_measuring"] = setup
     if st.session_state.get("memory_measuring") == setup:
         try:
             with st.spinner(words.MEASURING.format(title=setup.title)):
                 WORKER.submit(subject).result()
-        except Refused as refusal:
+        except HeadlightError as refusal:
             st.text(languages.said(refusal))
         except Exception:
             log.exception("A measuring run failed")

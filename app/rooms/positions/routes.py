@@ -21,7 +21,7 @@ from app.session.screen import Screen
 from app.shell import style
 from app.transport import routes
 from core.edits import SwapWords
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.plan.parameters import concatenated
 from core.run.request import Request as RunRequest
 from core.service import RULES, Facts, Rule, paper_rules
@@ -148,7 +148,7 @@ async def _guest(kind: str, facts: Facts) -> Facts:
         for text in (facts.source.text, examples.first_text(models.MODELS[name])):
             try:
                 found = await resolving.facts_of(RunRequest(name, (text,)))
-            except Refused:
+            except HeadlightError:
                 continue
             if found.config.position == kind:
                 return found

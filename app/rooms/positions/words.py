@@ -564,14 +564,14 @@ for some in (run, now):
     print(some.attention.at({layer}, "{site}", "{stack}").pattern({head})[0])  # [query, key]
 """,
     "snippet_swap": """import headlight as hl
-from headlight.labs.positions import follows
+from headlight.labs.positions import token_vs_position
 
 {load}
 {trace}
 before = {condition}
 after = {again}
 records = [i for i, one in enumerate(run.attention) if (one.stack, one.site) == ("{stack}", "attn")]
-found = follows(before, after, records, {a}, {b})
+found = token_vs_position(before, after, records, {a}, {b})
 print(found.along[{layer}, {head}], found.still[{layer}, {head}])
 for some in (before, after):
     print(some.attention[records[{layer}]].pattern({head})[0])  # [query, key]
@@ -612,12 +612,12 @@ print(run.positions[0])
 print(run.positions[0].angles())  # None where positions are not rotary
 """,
     "snippet_clock": """import headlight as hl
-from headlight.labs.positions import score_by_distance, unturned
+from headlight.labs.positions import score_by_distance, before_rotary
 
 {load}
 {trace}
 record = run.attention[{record}]
-before = unturned(run, record)
+before = before_rotary(run, record)
 q = before.q[{head}, {query}]
 k = before.k[{head} // (record.n_heads // record.n_kv_heads), {key}]
 stack = loaded.model.get_submodule(record.stack)
@@ -628,23 +628,23 @@ print(record.scores({head}, {query}, {key}))  # the same at the words' own dista
     "snippet_stretch": """from pathlib import Path
 
 import headlight as hl
-from headlight.labs.positions import end_loss, rescaled, stretches
+from headlight.labs.positions import end_loss, with_rope_scaling, context_extensions
 
 {load}
-for one in stretches(loaded.config, {factor}):
+for one in context_extensions(loaded.config, {factor}):
     print(one.rule, one.factor, one.frequencies)
 text = Path("alice.txt").read_text("utf-8")  # any text of 512 tokens
 ids = loaded.tokens(text).ids[: min(512, loaded.config.n_ctx)]
-print(end_loss(loaded, ids), end_loss(rescaled(loaded, "{rule}", {factor}), ids), end_loss(loaded, ids, dropped=True))
+print(end_loss(loaded, ids), end_loss(with_rope_scaling(loaded, "{rule}", {factor}), ids), end_loss(loaded, ids, dropped=True))
 """,
     "snippet_gap": """import headlight as hl
-from headlight.labs.positions import chances_by_gap, gap_after
+from headlight.labs.positions import probability_by_gap, gap_after
 
 {load}
 {trace}
 after = gap_after(run.source)
 for rule in ("none", "linear", "yarn", "llama3"):
-    print(rule, list(chances_by_gap(run, rule, {factor}, [0, {gap}], after)))
+    print(rule, list(probability_by_gap(run, rule, {factor}, [0, {gap}], after)))
 """,
     "snippet_rows": """import torch
 

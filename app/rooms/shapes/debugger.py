@@ -7,7 +7,7 @@ from typing import Any
 
 from app.rooms.shapes import words
 from core.labs import shape_mistakes
-from core.labs.shape_mistakes import Try
+from core.labs.shape_mistakes import Attempt
 from core.model.config import ModelConfig
 
 # kind of row -> which lines can be tried there
@@ -26,14 +26,14 @@ PLACES = {
 }
 
 
-def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) -> tuple[Try, ...]:
+def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) -> tuple[Attempt, ...]:
     """What becomes of each line of a place, for n queries, n_key keys, and texts of n tokens, with the reason spelled out."""
-    found = shape_mistakes.tries(config, place, batch=batch, n=n, n_key=n_key)
+    found = shape_mistakes.attempts(config, place, batch=batch, n=n, n_key=n_key)
     said = words.STRIDES.format(
         **{name: str(list(steps)) for name, steps in shape_mistakes.strides(config, batch=batch, n=n).items()}
     )
 
-    def why(one: Try) -> str:
+    def why(one: Attempt) -> str:
         reasons = [words.WHY[one.why]] if one.why else []
         if place == "qkv" and one.verdict == "right":
             reasons.append(words.ONE_PRODUCT if "qkv" in one.code else words.THREE_PRODUCTS)
@@ -42,6 +42,6 @@ def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) ->
     return tuple(replace(one, why=why(one)) for one in found)
 
 
-def plain(one: Try) -> dict[str, Any]:
+def plain(one: Attempt) -> dict[str, Any]:
     """A try as the browser reads it."""
     return asdict(one)

@@ -14,7 +14,7 @@ from app.rooms.shapes import words
 from app.sizes import pasted
 from app.sizes import words as sizes_words
 from app.transport import work
-from core.errors import Refused
+from core.errors import HeadlightError
 
 MOST_BYTES = 4 * pasted.MOST_TEXT  # of a text in UTF-8
 
@@ -31,7 +31,7 @@ async def config(request: Request) -> Response:
         said = await work.done(partial(pasted.to_link, text))
     except UnicodeDecodeError:
         return _refused(words.DROPPED_NO_TEXT, 400)
-    except Refused as refusal:
+    except HeadlightError as refusal:
         return _refused(languages.said(refusal), 400)
     return JSONResponse({"config": said}, headers={"Cache-Control": "no-store"})
 

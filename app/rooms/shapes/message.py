@@ -22,8 +22,8 @@ from app.session import screen
 from app.sizes import export, pasted
 from app.sizes import words as size_words
 from app.transport.limits import BOUNDS, is_whole
-from core.errors import Refused
-from core.labs.shape_mistakes import Try
+from core.errors import HeadlightError
+from core.labs.shape_mistakes import Attempt
 from core.model.config import ModelConfig
 from core.plan import PRESETS, Workload
 from core.plan.plan import check_positions
@@ -67,7 +67,7 @@ def _model(of: str, said: Mapping[str, str]) -> tuple[ModelConfig, str, list[str
     if of == choices.PASTED:
         (text,), notes = _held([pasted.CONTROL], None, said)
         if not text:
-            raise Refused(size_words.PASTE_FIRST)
+            raise HeadlightError(size_words.PASTE_FIRST)
         return pasted.config_of(text), words.OF_PASTED, notes
     found, notes = _held(choices.TYPED_ONES, None, said)
     held = dict(zip((control.name for control in choices.TYPED_ONES), found, strict=True))
@@ -128,7 +128,7 @@ def _diagram(config: ModelConfig, of: Workload, language: str) -> dict[str, Any]
     return plain
 
 
-def _tries(found: Diagram, part: Part, place: str, row: Mapping[str, Any]) -> tuple[Try, ...]:
+def _tries(found: Diagram, part: Part, place: str, row: Mapping[str, Any]) -> tuple[Attempt, ...]:
     own = found.target_len if part.stack == "decoder" and found.target_len else found.source_len
     n_key = found.source_len if ".cross." in row["id"] else own
     return debugger.tries(found.config, place, batch=found.batch, n=own, n_key=n_key)

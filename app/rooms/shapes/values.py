@@ -16,7 +16,7 @@ from app.session import service
 from app.transport.limits import whole
 from app.transport.routes import answering, kept, number
 from app.transport.routes import asked as asked_of
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import TensorPlace, Values
 
 WIDEST, LONGEST = 1 << 17, 1 << 24  # features and tokens of a product that is timed
@@ -51,7 +51,7 @@ async def values(request: Request) -> Response:
 
     try:
         return await kept(request, asked_of(request), make)
-    except Refused:
+    except HeadlightError:
         return PlainTextResponse(words.COMPONENT["values_none"], 404)
 
 

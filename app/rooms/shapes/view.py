@@ -41,7 +41,7 @@ from app.shell import run as shell_run
 from app.shell import waiting
 from app.sizes import pasted
 from app.transport.limits import BOUNDS
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.config import ModelConfig
 from core.plan import PRESETS
 
@@ -79,7 +79,7 @@ def show() -> None:
             drops = widgets.holds(DROPPED, line.toggle(words.DROPOUT, opened, key=key, help=words.DROPOUT_HELP))
             if config is not None:
                 data = message.of_model(config, title, batch, source_len, target_len, drops)
-    except Refused as refusal:
+    except HeadlightError as refusal:
         notes.append(languages.said(refusal))
     sentences = st.container(key="sentences", gap=None)
     if data is None and (data := st.session_state.get("shapes_last")) is not None:
@@ -170,7 +170,7 @@ def _config(of: str, place: DeltaGenerator, notes: list[str]) -> tuple[ModelConf
             return pasted.box(notes), words.OF_PASTED
         try:
             return _typed(), words.OF_TYPED
-        except Refused as refusal:
+        except HeadlightError as refusal:
             notes.append(languages.said(refusal))
             st.text(notes[-1])
             return None, words.OF_TYPED

@@ -24,7 +24,7 @@ from app.transport import messages
 from core.edits import from_text
 from core.model.rules import REASONS
 from core.run.request import Request
-from core.service import Added, Ending, Facts, ResidualPath, Routing, SiteWalk, WalkFacts, Worth
+from core.service import Ending, Facts, KeyStep, LayerWalk, ResidualPath, Routing, SiteWalk, SublayerNorms
 
 ALL_HEADS = 120_000  # numbers of keys and values up to which those of every head go along
 MOST_ROWS = 48  # of a norm's input
@@ -45,7 +45,9 @@ class Arrays:
             self.at[name] = (self.body.add(values.astype(TYPES[kind])), list(values.shape), kind)
 
 
-def packed(run: Facts, walk: WalkFacts, added: Sequence[Added], head: int, ends: np.ndarray | None = None) -> bytes:
+def packed(
+    run: Facts, walk: LayerWalk, added: Sequence[SublayerNorms], head: int, ends: np.ndarray | None = None
+) -> bytes:
     """The message of one walk. `head` is the one whose keys and values go along where not all do.
 
     ends: [pos, d_model], what leaves the stack, of one that ends in vectors and not in a next word.
@@ -167,7 +169,7 @@ def _step(step: Step | Fold) -> dict[str, Any]:
     return {"fold": [step.first, step.last], "same": step.same} if isinstance(step, Fold) else asdict(step)
 
 
-def _site(run: Facts, walk: WalkFacts, site: SiteWalk, head: int, arrays: Arrays) -> dict[str, Any]:
+def _site(run: Facts, walk: LayerWalk, site: SiteWalk, head: int, arrays: Arrays) -> dict[str, Any]:
     name = site.site
     facts = run.records[site.record]
     group = facts.n_heads // facts.n_kv_heads
@@ -202,7 +204,7 @@ def _site(run: Facts, walk: WalkFacts, site: SiteWalk, head: int, arrays: Arrays
     }
 
 
-def _norm(walk: WalkFacts, step: str, arrays: Arrays) -> dict[str, Any]:
+def _norm(walk: LayerWalk, step: str, arrays: Arrays) -> dict[str, Any]:
     norm = walk.norms[step]
     before = norm.before
     n = len(before)
@@ -257,12 +259,12 @@ STATIONS: dict[str, str] = {  # kind of a step that is worth it -> the station t
 }
 
 
-def worth(found: Sequence[Worth]) -> Mapping[str, Any]:
+def worth(found: Sequence[KeyStep]) -> Mapping[str, Any]:
     """The steps that are worth a look, each with its station; what a kind does not have is left out."""
     return {"found": [_chip(one) for one in found]}
 
 
-def _chip(one: Worth) -> dict[str, Any]:
+def _chip(one: KeyStep) -> dict[str, Any]:
     said = {name: round(x, 6) if isinstance(x, float) else x for name, x in asdict(one).items() if x is not None}
     return said | {"at": (SITES[one.site] if one.head is not None else "") + STATIONS[one.kind]}
 

@@ -10,7 +10,7 @@ from app.kit.params import Param, one_of, whole
 from app.rooms.train import words
 from app.rooms.train.records import opening_example
 from app.transport import modules
-from core.learn.watched_training import LIVE, MOST_STEPS, STEPS
+from core.learn.watched_training import LIVE, MAX_STEPS, STEPS
 
 BROWSER = Path(__file__).parent / "browser"
 ENTRY = "rooms/train/browser/train.js"
@@ -33,7 +33,7 @@ PARAMS = (
     one_of("twin", *TWINS),
     whole("from", "0", lambda _: STEPS),
     whole("seed", "0", lambda _: MOST_SEED + 1),
-    whole("at", str(STEPS), lambda _: MOST_STEPS + 1),
+    whole("at", str(STEPS), lambda _: MAX_STEPS + 1),
     Param("example", "", _example, lambda _: words.EXAMPLE_ALLOWED.format(most=MOST_EXAMPLE)),
     Param("table", "off", one_of("table", "off", "on").read, "off, on"),
     Param("recorded", "off", one_of("recorded", "off", "on").read, "off, on"),

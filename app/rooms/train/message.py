@@ -10,7 +10,7 @@ from app.kit import params as kit_params
 from app.kit.room import Message
 from app.rooms.train import records
 from app.rooms.train.component import PARAMS
-from core.learn.watched_training import BATCH, LIVE, STEPS, TWINS, Spec
+from core.learn.watched_training import BATCH, LIVE, STEPS, VARIANTS, Spec
 from core.plan import parameters
 
 
@@ -23,7 +23,9 @@ async def message(_: object, said: Mapping[str, str]) -> Message:
 def header() -> dict[str, object]:
     """The facts of every task and twin that the browser needs before anything is trained."""
     tasks = {name: {"vocabulary": list(task.vocabulary), "n_ctx": task.n_ctx} for name, task in LIVE.items()}
-    twins = {name: {"fixed": twin.from_step_0, "heads": Spec(twin=name).config.n_heads} for name, twin in TWINS.items()}
+    twins = {
+        name: {"fixed": twin.from_step_0, "heads": Spec(twin=name).config.n_heads} for name, twin in VARIANTS.items()
+    }
     return {
         "tasks": tasks,
         "twins": twins,

@@ -18,7 +18,7 @@ from app.session import own_texts, service
 from app.transport import open_answers, rate_limits, routes, visitors, work
 from app.transport.routes import answering
 from core.checkpoints import Loaded
-from core.errors import CheckpointError, Refused
+from core.errors import CheckpointError, HeadlightError
 from core.learn import text_training
 from core.learn.text_training import MOST, Text
 from core.service import LocalService, TextTrainer, TextTrainingUpdate
@@ -50,7 +50,7 @@ class Models:
     def opened(self, key: str, **options: Any) -> Loaded:
         try:
             found = TRAINER.model_of(key)
-        except Refused as gone:
+        except HeadlightError as gone:
             raise CheckpointError(str(gone)) from None
         return text_training.opened(found.of, found.state, key, **options)
 
@@ -94,7 +94,7 @@ async def watch(request: Request) -> Response:
     coming = TRAINER.watch(visitors.own_name(request.scope))
     try:
         first = await anext(coming)
-    except Refused:
+    except HeadlightError:
         return Response(status_code=204, headers=NEVER_KEPT)
 
     async def lines() -> AsyncIterator[bytes]:

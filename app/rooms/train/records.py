@@ -19,9 +19,9 @@ import numpy as np
 from app.transport import messages
 from core.edits import to_text
 from core.learn import watched_training
-from core.learn.recorded_runs import leads, moments, share_right
+from core.learn.recorded_runs import leads, milestones, share_right
 from core.learn.tasks import problems
-from core.learn.watched_training import LIVE, TWINS, Example, Frame, Point, Spec, described
+from core.learn.watched_training import LIVE, VARIANTS, Example, Frame, Point, Spec, described
 from core.service import FrameFacts, LookFacts, TrainingUpdate, frame_facts, look_facts
 
 FOLDER = Path(__file__).parent / "finished"  # `python -m scripts.train_records` writes it
@@ -118,7 +118,7 @@ def opened(spec: Spec, folder: Path = FOLDER) -> bytes:
     header, body = messages.unpack(read(spec, folder))
     mine, plain = seeds_of(spec, folder), seeds_of(replace(spec, twin="none"), folder)
     more = {
-        "moments": [asdict(one) for one in moments(frames_of(header["frames"]))],
+        "moments": [asdict(one) for one in milestones(frames_of(header["frames"]))],
         "seeds": mine,
         "leads": [asdict(one) for one in leads([shares_of(one) for one in plain], [shares_of(one) for one in mine])]
         if spec.twin != "none"
@@ -189,7 +189,7 @@ def points_text(points: Iterable[Point]) -> list[list[float | None]]:
 
 def looks_header(spec: Spec, of: Example, looks: Sequence[LookFacts]) -> dict[str, Any]:
     """What is looked at, and the numbers of each frame."""
-    twin = TWINS[spec.twin]
+    twin = VARIANTS[spec.twin]
     return {
         "tokens": list(of.tokens),
         "answer": of.answer,

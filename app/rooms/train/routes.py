@@ -16,7 +16,7 @@ from app.rooms.train import records, words
 from app.session import service
 from app.transport import messages, open_answers, rate_limits, routes
 from app.transport.routes import answering
-from core.learn.recorded_runs import moments
+from core.learn.recorded_runs import milestones
 from core.learn.watched_training import STEPS, Spec, example
 from core.service import FrameFacts, TrainingUpdate
 
@@ -35,7 +35,7 @@ def line(news: TrainingUpdate, all_frames: Sequence[FrameFacts] = ()) -> bytes:
     said = {"state": news.state, "place": news.place, "seconds": news.seconds, "why": news.why}
     come: dict[str, Any] = {"points": records.points_text(news.points), "frames": [asdict(one) for one in news.frames]}
     if news.state == "ended":
-        come["moments"] = [asdict(one) for one in moments(all_frames)]
+        come["moments"] = [asdict(one) for one in milestones(all_frames)]
     return json.dumps({**said, **come}, allow_nan=False, default=str).encode() + b"\n"
 
 

@@ -13,7 +13,7 @@ import streamlit as st
 from app.rooms.whatif import changes
 from app.session import answer, service
 from app.transport import rate_limits
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import Facts, SweepRequest
 from core.service.queue import Accounts
 
@@ -58,7 +58,7 @@ async def _sweep(name: Name, asked: SweepRequest) -> None:
             task.cancel()
 
     loop.call_later(PATIENCE, end)
-    with suppress(Refused, IndexError):  # the one who asks for it is told
+    with suppress(HeadlightError, IndexError):  # the one who asks for it is told
         async with aclosing(service.service().sweep(name[1], asked)) as parts:
             async for _ in parts:
                 pass

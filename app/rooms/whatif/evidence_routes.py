@@ -16,7 +16,7 @@ from app.rooms.whatif.routes import UNKEPT, Both, read, run_of
 from app.session import service
 from app.transport import messages, routes
 from app.transport.routes import ANSWERS, BadParameter, answering, message
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import HeadPlace, PatchRequest, PathEdges, PathRequest
 
 
@@ -101,7 +101,7 @@ async def paths(request: Request) -> Response:
             sent.append(messages.framed(said, b""))
             ANSWERS.put(place, await routes.packed(b"".join(sent)))  # a class asks for it at once
             yield sent[-1]
-        except (Refused, IndexError) as error:
+        except (HeadlightError, IndexError) as error:
             yield messages.framed({"refused": languages.said(error)}, b"")
         finally:
             await edges.aclose()

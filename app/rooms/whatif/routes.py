@@ -24,7 +24,7 @@ from app.session import resolving, screen, service
 from app.transport import messages, routes, visitors
 from app.transport.routes import ANSWERS, BadParameter, answering, message
 from core.edits import Edit, edit_text, from_text, to_text
-from core.errors import InterventionError, Refused, TextError
+from core.errors import HeadlightError, InterventionError, TextError
 from core.run.request import Request as RunRequest
 from core.service import AnswerChange, Facts, HeadPlace, MapTransform, PartEstimates, PartRows, SweepPart
 
@@ -126,7 +126,7 @@ async def _swept(request: Request, held: Sequence[Future[None]]) -> Response:
             sent.append(messages.framed(export.of_sweep(facts, theirs, asked, found, date.today()), b""))
             ANSWERS.put(place, await routes.packed(b"".join(sent)))  # a class asks for it at once
             yield sent[-1]
-        except (Refused, IndexError) as error:
+        except (HeadlightError, IndexError) as error:
             yield messages.framed({"refused": languages.said(error)}, b"")
         finally:
             await parts.aclose()
@@ -208,7 +208,7 @@ async def parts(request: Request) -> Response:
                 sent.append(messages.framed(export.of_parts(facts, theirs, asked, known, found, date.today()), b""))
                 yield sent[-1]
             ANSWERS.put(place, await routes.packed(b"".join(sent)))  # a class asks for it at once
-        except (Refused, IndexError) as error:
+        except (HeadlightError, IndexError) as error:
             yield messages.framed({"refused": languages.said(error)}, b"")
         finally:
             await rows.aclose()

@@ -20,8 +20,8 @@ from app.rooms.whatif import changes, export, words
 from app.session import service
 from app.transport import messages
 from app.transport.routes import BadParameter, answering
-from core.errors import Refused, TextError
-from core.service import LEAST_DIFFERENCE, Facts, Pair, PairChanges, PairRows, pairs_from, read_pairs
+from core.errors import HeadlightError, TextError
+from core.service import MIN_DIFFERENCE, Facts, Pair, PairChanges, PairRows, pairs_from, read_pairs
 
 UNKEPT = {"Cache-Control": "no-store"}
 MOST_CHARACTERS = 64_000  # of a set as it is sent
@@ -48,7 +48,7 @@ async def run_set(request: Request) -> Response:
                 for message in of_pairs(row):
                     yield message
             yield messages.framed(of_set(facts, found, date.today()), b"")
-        except Refused as error:
+        except HeadlightError as error:
             yield messages.framed({"refused": languages.said(error)}, b"")
         finally:
             await rows.aclose()
@@ -135,7 +135,7 @@ def of_set(run: Facts, rows: Sequence[PairRows], today: date) -> dict[str, Any]:
     """For the files: caption, code, and a table of every part with its mean share, its spread, and its share in each pair."""
     pairs = [pair for each in rows for pair in each.pairs]
     whole = np.array([pair.leads[1] - pair.leads[0] for pair in pairs])
-    counted = np.abs(whole) >= LEAST_DIFFERENCE
+    counted = np.abs(whole) >= MIN_DIFFERENCE
     said, code = export.caption(run, today), set_code(run, pairs)
     table = []
     for kind, name in (("head", "heads"), ("mlp", "mlps")):

@@ -12,7 +12,7 @@ from ..family import (
     Reader,
     Row,
     Source,
-    Theirs,
+    SourceConfig,
     activation,
     all_turns,
     causal,
@@ -132,12 +132,12 @@ def attention_biases(key: str = "attention_bias", default: bool = False) -> dict
 LLAMA = llama_like("llama", "Llama", biases(), fixed=LLAMA_BLOCK)
 
 
-def _both_ways(c: Theirs, window: int | None) -> int | None:
+def _both_ways(c: SourceConfig, window: int | None) -> int | None:
     """Window of a model that is not causal: published ones include the token at exactly their width, causal ones exclude it."""
     return window if window is None or causal(c) else window + 1
 
 
-def stated_window(c: Theirs, default: int | None) -> int | None:
+def stated_window(c: SourceConfig, default: int | None) -> int | None:
     """`sliding_window`: `default` if the key is absent, no window if it is null."""
     return None if c.values.get("sliding_window", default) is None else c.int("sliding_window", default)
 
@@ -149,7 +149,7 @@ def window_of(default: int | None) -> Reader:
 MISTRAL = llama_like("mistral", "Mistral", {"window": window_of(4096)}, requires={"attention_bias": (False,)})
 
 
-def sliding(c: Theirs) -> tuple[int, ...]:
+def sliding(c: SourceConfig) -> tuple[int, ...]:
     """Layers that `layer_types` names as sliding."""
     types = c.strings("layer_types")
     if unknown := sorted(set(types) - {"sliding_attention", "full_attention"}):
@@ -166,7 +166,7 @@ def sliding(c: Theirs) -> tuple[int, ...]:
 def sliding_unless_every(every: int, key: str = "sliding_window_pattern") -> Reader:
     """Layers with a window: those in `layer_types`, or all except every n-th, where `key` is n."""
 
-    def read(c: Theirs) -> tuple[int, ...]:
+    def read(c: SourceConfig) -> tuple[int, ...]:
         if "layer_types" in c:
             return sliding(c)
         step = c.int(key, every)
@@ -177,16 +177,16 @@ def sliding_unless_every(every: int, key: str = "sliding_window_pattern") -> Rea
     return read
 
 
-def even_layers(c: Theirs) -> tuple[int, ...]:
+def even_layers(c: SourceConfig) -> tuple[int, ...]:
     """Layers with a window: those in `layer_types`, or every other layer, starting with the first."""
     return sliding(c) if "layer_types" in c else tuple(range(0, c.int("num_hidden_layers"), 2))
 
 
-def _qwen_window(c: Theirs) -> int | None:
+def _qwen_window(c: SourceConfig) -> int | None:
     return window_of(4096)(c) if c.bool("use_sliding_window", False) else None
 
 
-def _qwen_windowed(c: Theirs) -> tuple[int, ...] | None:
+def _qwen_windowed(c: SourceConfig) -> tuple[int, ...] | None:
     """Layers with a window: those in `layer_types`, or the upper layers."""
     if _qwen_window(c) is None:
         return None
@@ -237,7 +237,7 @@ def softcap(key: str, default: float | None) -> Reader:
     return lambda c: c.float(key, None) if key in c.values else default
 
 
-def _gemma_activation(c: Theirs) -> str:
+def _gemma_activation(c: SourceConfig) -> str:
     """The first release states "gelu" and means its tanh form; GemmaConfig reads it so, and ignores `hidden_activation`."""
     return "gelu_tanh" if c.values.get("hidden_act") == "gelu" else activation("hidden_act", "gelu_new")(c)
 
@@ -272,7 +272,7 @@ GEMMA2 = llama_like(
 )
 
 
-def _gemma3_local_base(c: Theirs) -> float:
+def _gemma3_local_base(c: SourceConfig) -> float:
     if "sliding_attention" not in c.inside("rope_parameters").values:
         return c.float("rope_local_base_freq", 10_000.0)
     local = rope(c, "sliding_attention")
@@ -283,12 +283,12 @@ def _gemma3_local_base(c: Theirs) -> float:
     return local.float("rope_theta", 10_000.0)
 
 
-def _gemma3_causal(c: Theirs) -> bool:
+def _gemma3_causal(c: SourceConfig) -> bool:
     """Gemma 3 has its own key for bidirectional models (EmbeddingGemma)."""
     return causal(c) and not c.bool("use_bidirectional_attention", False)
 
 
-def _gemma3_window(c: Theirs) -> int | None:
+def _gemma3_window(c: SourceConfig) -> int | None:
     """Window in tokens; a bidirectional model has half of it on each side."""
     window = stated_window(c, 4096)
     halved = window is not None and c.bool("use_bidirectional_attention", False)
@@ -351,7 +351,7 @@ GPT_NEOX = Family(
 )
 
 
-def _opt_width(c: Theirs) -> int:
+def _opt_width(c: SourceConfig) -> int:
     """0, the default d_head. Refuses OPT-350m, which projects its word vectors to the width of its layers."""
     width, words = c.int("hidden_size"), c.int("word_embed_proj_dim", None)
     if words is not None and words != width:

@@ -12,7 +12,7 @@ from ..family import (
     Reader,
     Row,
     Source,
-    Theirs,
+    SourceConfig,
     activation,
     causal,
     flag,
@@ -39,7 +39,7 @@ _TOKENS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")  # one tabl
 def _same_in_both(what: str, ours: str) -> Reader:
     """A number that both of our stacks share. Published models with different numbers are refused."""
 
-    def read(c: Theirs) -> int:
+    def read(c: SourceConfig) -> int:
         encoder, decoder = c.int(f"encoder_{ours}"), c.int(f"decoder_{ours}")
         if encoder != decoder:
             raise CheckpointError(
@@ -132,7 +132,7 @@ M2M100 = _fairseq(
 )
 
 
-def _t5_mlp(c: Theirs, default: str = "relu") -> tuple[str, bool]:
+def _t5_mlp(c: SourceConfig, default: str = "relu") -> tuple[str, bool]:
     """(activation, gated) from "relu" or "gated-gelu" (v1.1, where gelu is its tanh form). Explicit keys for either take precedence."""
     words = c.str("feed_forward_proj", default).split("-")
     name = c.str("dense_act_fn", "gelu_new" if words == ["gated", "gelu"] else words[-1])
@@ -144,16 +144,16 @@ def _t5_mlp(c: Theirs, default: str = "relu") -> tuple[str, bool]:
     return ACTIVATIONS[name], c.bool("is_gated_act", len(words) == 2)
 
 
-def _t5_tied(c: Theirs) -> bool:
+def _t5_tied(c: SourceConfig) -> bool:
     return c.bool("tie_word_embeddings", True)
 
 
-def _t5_logit_scale(c: Theirs) -> float:
+def _t5_logit_scale(c: SourceConfig) -> float:
     """v1.0 divides the last residual by √d_model. Newer files state this; older ones imply it by tied embeddings."""
     return c.int("d_model") ** -0.5 if c.bool("scale_decoder_outputs", _t5_tied(c)) else 1.0
 
 
-def _t5_decoder_layers(c: Theirs) -> int:
+def _t5_decoder_layers(c: SourceConfig) -> int:
     if c.strings("architectures") == ("T5EncoderModel",):
         return 0
     if not c.bool("is_encoder_decoder", True):

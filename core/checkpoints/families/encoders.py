@@ -13,7 +13,7 @@ from ..family import (
     Reader,
     Row,
     Source,
-    Theirs,
+    SourceConfig,
     activation,
     flag,
     fused,
@@ -292,7 +292,7 @@ MPNET = Family(
 )
 
 
-def _rotary_only(c: Theirs) -> str:
+def _rotary_only(c: SourceConfig) -> str:
     kind = c.str("position_embedding_type", "absolute")
     if kind != "rotary":
         raise CheckpointError(
@@ -370,15 +370,15 @@ EUROBERT = llama_like(
 )
 
 
-def _modern_windowed(c: Theirs) -> tuple[int, ...]:
+def _modern_windowed(c: SourceConfig) -> tuple[int, ...]:
     if "layer_types" in c:
         return sliding(c)
     every = c.int("global_attn_every_n_layers", 3)
     return tuple(i for i in range(c.int("num_hidden_layers")) if every and i % every)
 
 
-def _modern_base(layers: str, older: str, default: float) -> Callable[[Theirs], float]:
-    def read(c: Theirs) -> float:
+def _modern_base(layers: str, older: str, default: float) -> Callable[[SourceConfig], float]:
+    def read(c: SourceConfig) -> float:
         stated = rope(c, layers)
         kind = stated.str("rope_type", "default")
         if kind != "default":
@@ -459,7 +459,7 @@ ENCODERS = (
 )
 
 
-def _position_terms(c: Theirs) -> tuple[str, ...]:
+def _position_terms(c: SourceConfig) -> tuple[str, ...]:
     """Terms in `pos_att_type`, a list or a string such as "p2c|c2p"."""
     stated = c.any("pos_att_type", None) or []
     words = [word.strip() for word in stated.lower().split("|")] if isinstance(stated, str) else stated
@@ -468,7 +468,7 @@ def _position_terms(c: Theirs) -> tuple[str, ...]:
     return tuple(term for term in ("c2p", "p2c") if term in words)
 
 
-def _deberta_position(c: Theirs) -> str:
+def _deberta_position(c: SourceConfig) -> str:
     """Distances in the scores, learned positions, or neither. Published models have only distances."""
     learned = c.bool("position_biased_input", True)
     if not c.bool("relative_attention", False):
@@ -482,17 +482,17 @@ def _deberta_position(c: Theirs) -> str:
     return "disentangled"
 
 
-def _deberta_scale(c: Theirs) -> float:
+def _deberta_scale(c: SourceConfig) -> float:
     """1/√(d_head · terms), where content-to-content counts as a term."""
     return (c.int("hidden_size") // c.int("num_attention_heads") * (1 + len(_position_terms(c)))) ** -0.5
 
 
-def _deberta_distances(c: Theirs) -> int:
+def _deberta_distances(c: SourceConfig) -> int:
     key = "max_relative_positions"
     return c.any(key) if _is_positive(c, key) else c.int("max_position_embeddings")
 
 
-def _is_positive(c: Theirs, key: str) -> bool:
+def _is_positive(c: SourceConfig, key: str) -> bool:
     """True if a number is stated and positive; these files write -1 for none."""
     value = c.any(key, -1)
     if isinstance(value, bool) or not isinstance(value, int):

@@ -11,7 +11,7 @@ from ..family import (
     Reader,
     Row,
     Source,
-    Theirs,
+    SourceConfig,
     flag,
     fused,
     nope_first,
@@ -63,7 +63,7 @@ _SHARED_EXPERTS = shared("layers.{i}.mlp.shared_experts")
 _CORRECTION = {f"{LAYER}.mlp.correction": "layers.{i}.mlp.gate.e_score_correction_bias"}
 
 
-def _qwen_dense(c: Theirs) -> tuple[int, ...]:
+def _qwen_dense(c: SourceConfig) -> tuple[int, ...]:
     """Layers with a dense MLP: those in mlp_only_layers, and all except every decoder_sparse_step-th."""
     step, dense = c.int("decoder_sparse_step", 1), c.any("mlp_only_layers", [])
     if not isinstance(dense, list) or any(not isinstance(i, int) for i in dense):
@@ -73,7 +73,7 @@ def _qwen_dense(c: Theirs) -> tuple[int, ...]:
     return tuple(i for i in range(c.int("num_hidden_layers")) if i in dense or (i + 1) % step)
 
 
-def _first_dense(c: Theirs) -> tuple[int, ...]:
+def _first_dense(c: SourceConfig) -> tuple[int, ...]:
     """The first layers have a dense MLP."""
     return tuple(range(min(c.int("first_k_dense_replace", 0), c.int("num_hidden_layers"))))
 
@@ -185,11 +185,11 @@ def latent_rows(key_order: Order, query_order: Order) -> dict[str, Row]:
     }
 
 
-def _d_head(c: Theirs) -> int:
+def _d_head(c: SourceConfig) -> int:
     return c.int("qk_nope_head_dim", 128) + c.int("qk_rope_head_dim", 64)
 
 
-def _latent_scale(c: Theirs) -> float:
+def _latent_scale(c: SourceConfig) -> float:
     """1/√d_head, multiplied by yarn's factor if mscale_all_dim is given."""
     scale, stated = _d_head(c) ** -0.5, rope(c)
     if (weight := stated.float("mscale_all_dim", None)) and rotary_scaling(c) is not None:
@@ -247,7 +247,7 @@ DEEPSEEK_V3 = llama_like(
 )
 
 
-def _depth(c: Theirs) -> float:
+def _depth(c: SourceConfig) -> float:
     """Factor of every sublayer's output."""
     n = max(1, c.int("num_hidden_layers"))
     return c.float("scale_depth", math.sqrt(n)) / math.sqrt(n)

@@ -9,7 +9,7 @@ from ..family import (
     Family,
     Reader,
     Source,
-    Theirs,
+    SourceConfig,
     activation,
     flag,
     fused,
@@ -29,7 +29,7 @@ TIED: dict[str, Reader] = {"tied": flag("tie_word_embeddings", True)}
 GPT_NORM: dict[str, Reader] = {"norm_eps": number("layer_norm_epsilon", 1e-5)}
 
 
-def _attention_layers(c: Theirs) -> tuple[int, ...]:
+def _attention_layers(c: SourceConfig) -> tuple[int, ...]:
     """Layers with local attention in attention_types: [[[kinds], times], …]."""
     stated = c.any("attention_types", [[["global", "local"], c.int("num_layers") // 2]])
     try:
@@ -82,7 +82,7 @@ GPT_NEO = Family(
 )
 
 
-def _rotary_share(c: Theirs) -> float:
+def _rotary_share(c: SourceConfig) -> float:
     """Rotary share of a head, from the number of its rotary features."""
     width, rotary = c.int("n_embd") // max(1, c.int("n_head")), c.int("rotary_dim", 64)
     return min(1.0, (rotary + 1e-6) / max(1, width))
@@ -183,7 +183,7 @@ BLOOM = Family(
 )
 
 
-def _mpt_position(c: Theirs) -> str:
+def _mpt_position(c: SourceConfig) -> str:
     """ALiBi, as in published MPT models. Other kinds of attention are refused."""
     attention = c.inside("attn_config")
     for key, needed in (("alibi", True), ("qk_ln", False), ("prefix_lm", False)):
@@ -227,13 +227,13 @@ MPT = Family(
 )
 
 
-def _falcon_kv_heads(c: Theirs) -> int:
+def _falcon_kv_heads(c: SourceConfig) -> int:
     if c.bool("new_decoder_architecture", False):
         return c.int("num_kv_heads", None) or c.int("num_attention_heads")
     return 1 if c.bool("multi_query", True) else 0
 
 
-def _falcon_shares(c: Theirs) -> bool:
+def _falcon_shares(c: SourceConfig) -> bool:
     """True if attention and MLP of its parallel blocks share one norm."""
     if not _falcon_parallel(c):
         return False
@@ -241,7 +241,7 @@ def _falcon_shares(c: Theirs) -> bool:
     return c.int("num_ln_in_parallel_attn", 2 if newer else 1) != 2
 
 
-def _falcon_parallel(c: Theirs) -> bool:
+def _falcon_parallel(c: SourceConfig) -> bool:
     return c.bool("new_decoder_architecture", False) or c.bool("parallel_attn", True)
 
 
@@ -318,7 +318,7 @@ BIOGPT = Family(
 _GPT1_ACTIVATIONS = {"relu": "relu", "silu": "silu", "gelu": "gelu_tanh", "swish": "silu"}
 
 
-def _gpt1_activation(c: Theirs) -> str:
+def _gpt1_activation(c: SourceConfig) -> str:
     name = c.str("afn", "gelu")
     if name not in _GPT1_ACTIVATIONS:
         raise CheckpointError(

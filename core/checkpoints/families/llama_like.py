@@ -9,7 +9,7 @@ from ..family import (
     Reader,
     Row,
     Source,
-    Theirs,
+    SourceConfig,
     activation,
     flag,
     in_halves,
@@ -68,21 +68,21 @@ def patterned(every: int) -> Reader:
 def full_layers(every: int) -> Reader:
     """Layers without a window; some models do not apply RoPE there."""
 
-    def read(c: Theirs) -> tuple[int, ...]:
+    def read(c: SourceConfig) -> tuple[int, ...]:
         windowed = patterned(every)(c)
         return () if windowed is None else tuple(i for i in range(c.int("num_hidden_layers")) if i not in windowed)
 
     return read
 
 
-def _ministral_windowed(c: Theirs) -> tuple[int, ...] | None:
+def _ministral_windowed(c: SourceConfig) -> tuple[int, ...] | None:
     return sliding(c) if "layer_types" in c and window_of(4096)(c) is not None else None
 
 
 def _inverse(key: str) -> Reader:
     """Reciprocal of a number that logits are divided by."""
 
-    def read(c: Theirs) -> float:
+    def read(c: SourceConfig) -> float:
         value = c.float(key, 1.0)
         if value == 0:
             raise CheckpointError(f"{c.where}: {key} is 0, but logits are divided by it.")
@@ -91,7 +91,7 @@ def _inverse(key: str) -> Reader:
     return read
 
 
-def _nope_layers(c: Theirs) -> tuple[int, ...]:
+def _nope_layers(c: SourceConfig) -> tuple[int, ...]:
     """Layers without RoPE: zeros in no_rope_layers, or every n-th layer."""
     n = c.int("num_hidden_layers")
     stated = c.any("no_rope_layers", None)
@@ -105,11 +105,11 @@ def _nope_layers(c: Theirs) -> tuple[int, ...]:
     return tuple(i for i, turns in enumerate(stated) if not turns)
 
 
-def _cwm_windowed(c: Theirs) -> tuple[int, ...]:
+def _cwm_windowed(c: SourceConfig) -> tuple[int, ...]:
     return sliding(c) if "layer_types" in c else tuple(i for i in range(c.int("num_hidden_layers")) if i % 4)
 
 
-def _cwm_scaling(c: Theirs) -> Any:
+def _cwm_scaling(c: SourceConfig) -> Any:
     if "rope_parameters" not in c and "rope_scaling" not in c:
         raise CheckpointError(f"{c.where} has no rope_parameters, by which CWM stretches its positions.")
     return rotary_scaling(c)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ...errors import CheckpointError
-from ..family import Theirs, shown
+from ..family import SourceConfig, shown
 from . import Header
 
 Change = Callable[[Tensor], Tensor]  # of a tensor's layout, from llama.cpp's to that of the published family
@@ -29,7 +29,7 @@ class Metadata:
     def __init__(
         self, header: Header, shapes: Mapping[builtins.str, tuple[builtins.int, ...]], factors: Tensor | None = None
     ):
-        self.all = Theirs(header.values, header.name)
+        self.all = SourceConfig(header.values, header.name)
         self.where = header.name
         self.arch: str = self.all.str("general.architecture")
         self.shapes = shapes

@@ -15,12 +15,12 @@ from gguf.tensor_mapping import get_tensor_name_map
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from ...errors import CheckpointError, lacking
+from ...errors import CheckpointError, missing_extra
 from ...model.chat import ChatTemplate
 from ..families import FAMILIES
-from ..family import Family, Row, Source, Theirs, shown
+from ..family import Family, Row, Source, SourceConfig, shown
 from ..files import Stored
-from ..loading import MOST_LAYERS
+from ..loading import MAX_LAYERS
 from . import ARRAY, Header, read_header
 from .architectures import ARCHITECTURES, ROPE_FREQS, Architecture, Change, Metadata
 from .tokenizer import Vocabulary, tokenizer_of
@@ -64,7 +64,7 @@ try:
     from gguf import GGUFReader, quants
     from gguf.constants import GGMLQuantizationType, GGUFValueType
 except ModuleNotFoundError as error:
-    raise CheckpointError(lacking("A GGUF file", "gguf", "gguf")) from error
+    raise CheckpointError(missing_extra("A GGUF file", "gguf", "gguf")) from error
 
 
 class Reader(GGUFReader):
@@ -176,7 +176,7 @@ def read_model(paths: Sequence[Path]) -> GgufModel:
     Raises CheckpointError for a damaged header, an unknown architecture or type, and an invalid vocabulary.
     """
     numbers = numbers_of(paths)
-    first, metadata = numbers.header, Theirs(numbers.header.values, numbers.header.name)
+    first, metadata = numbers.header, SourceConfig(numbers.header.values, numbers.header.name)
     vocabulary = Vocabulary(first, numbers.n_rows)
     tokenizer, no_tokenizer = tokenizer_of(first, numbers.n_rows)
     ids = _special(vocabulary)
@@ -222,7 +222,7 @@ def check_parts(headers: Sequence[Header]) -> None:
     """Raises CheckpointError if files are not the parts of one model. Each part states its number, and the first the total number of
     tensors (llama.cpp's gguf-split)."""
     total, holders = len(headers), {}
-    parts = Theirs(headers[0].values, headers[0].name).int("split.count", total)
+    parts = SourceConfig(headers[0].values, headers[0].name).int("split.count", total)
     if total == 1 and parts > 1:
         raise CheckpointError(
             f"{headers[0].name} is one of {parts} parts, and was renamed, so the others are not found. Parts keep their names, such as "
@@ -230,7 +230,7 @@ def check_parts(headers: Sequence[Header]) -> None:
         )
     for number, header in enumerate(headers):
         for key, wanted in {"split.count": total, "split.no": number}.items():
-            if (value := Theirs(header.values, header.name).int(key, wanted)) != wanted:
+            if (value := SourceConfig(header.values, header.name).int(key, wanted)) != wanted:
                 raise CheckpointError(
                     f"{header.name} is called part {number + 1} of {total}, but its {key} is {value}, where {wanted} belongs: it is part of "
                     "another model, or was renamed. Download all parts again into a folder of their own."
@@ -246,7 +246,7 @@ def check_parts(headers: Sequence[Header]) -> None:
                     f"{header.name} says of itself that its {key} is {shown(part)}, and {headers[0].name} that it is {shown(whole)}: they are "
                     "parts of different models. Download all parts again into a folder of their own."
                 )
-    wanted = Theirs(headers[0].values, headers[0].name).int("split.tensors.count", len(holders))
+    wanted = SourceConfig(headers[0].values, headers[0].name).int("split.tensors.count", len(holders))
     if wanted != len(holders):
         raise CheckpointError(
             f"{headers[0].name} speaks of {wanted:,} tensors in {total} parts, and these hold {len(holders):,}: one of them is part of another "
@@ -280,9 +280,9 @@ def architecture_of(header: Header) -> Architecture:
 def check_layers(m: Metadata) -> None:
     """Raises CheckpointError for more layers than tensors, before names are created for each layer."""
     n_layers = m.int("block_count") + m.int("decoder_block_count", 0)
-    if n_layers > min(MOST_LAYERS, len(m.shapes)):
+    if n_layers > min(MAX_LAYERS, len(m.shapes)):
         raise CheckpointError(
-            f"{m.where} speaks of {n_layers:,} layers, but holds only {len(m.shapes):,} tensors (and at most {MOST_LAYERS:,} layers are "
+            f"{m.where} speaks of {n_layers:,} layers, but holds only {len(m.shapes):,} tensors (and at most {MAX_LAYERS:,} layers are "
             "supported)."
         )
 

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from ...errors import CheckpointError
 from ...model.text import is_tokenizer_fault
-from ..family import Theirs, shown
+from ..family import SourceConfig, shown
 from ..tokenizer_files import MAX_PIECE_LENGTH, SPACE, bert_tokenizer, decode_spaces, surround, surround_bert
 from . import Header
 
@@ -101,7 +101,7 @@ class Vocabulary:
 
     def __init__(self, header: Header, n_rows: int):
         self.where = header.name
-        self.metadata = Theirs(
+        self.metadata = SourceConfig(
             {k.removeprefix("tokenizer.ggml."): v for k, v in header.values.items() if k.startswith("tokenizer.ggml.")},
             f"{header.name}: tokenizer.ggml",
         )

@@ -14,7 +14,7 @@ from core import plan
 from core.checkpoints import load
 from core.checkpoints.gguf import models_in
 from core.checkpoints.gguf.model import unpacked
-from core.checkpoints.local_models import FOLDER_VARIABLES, already_here, named, usual_folders
+from core.checkpoints.local_models import FOLDER_VARIABLES, list_models, local_models, usual_folders
 from core.errors import CheckpointError
 from tests.core.gguf.written import arrays_of, config_of, llama, llama_values, write
 from tests.core.published import reference
@@ -145,7 +145,7 @@ def ollama(place: Path, name: tuple[str, str, str], file: Path) -> Path:
 
 def test_what_other_programs_have_downloaded(tmp_path: Path) -> None:
     folders = usual_folders(tmp_path)
-    assert already_here(folders) == ()
+    assert local_models(folders) == ()
     (ollama_place,), (studio, _), (hub,) = folders["Ollama"], folders["LM Studio"], folders["Hub"]
     file = llama(reference("llama gqa").folder, tmp_path / "tiny-Q8_0.gguf")
     other = write(
@@ -170,7 +170,7 @@ def test_what_other_programs_have_downloaded(tmp_path: Path) -> None:
     broken.mkdir(parents=True)
     (broken / "config.json").write_text('{"model_type": "mamba"}')
 
-    found = already_here(folders)
+    found = local_models(folders)
     assert [(each.program, each.name, bool(each.why_not)) for each in found] == [
         ("Hub", "lab/half", True),
         ("Hub", "lab/tiny", False),
@@ -192,7 +192,7 @@ def test_a_manifest_that_is_damaged_is_a_row_that_says_so(tmp_path: Path) -> Non
     manifest = place / "manifests" / "registry.ollama.ai" / "library" / "tiny" / "1b"
 
     def said() -> str:
-        (found,) = already_here(usual_folders(tmp_path))
+        (found,) = local_models(usual_folders(tmp_path))
         assert (found.name, found.program, found.path, found.n_bytes) == ("tiny:1b", "Ollama", "", 0)
         return found.why_not
 
@@ -228,11 +228,11 @@ def test_what_other_programs_have_is_looked_into_as_far_as_opening_it_would(tmp_
     half = write(tmp_path / "b.gguf", "llama", values, fewer)
     ollama(place, ("library", "whole", "1b"), whole)
     ollama(place, ("library", "half-of-it", "1b"), half)
-    lost, found = already_here(usual_folders(tmp_path))
+    lost, found = local_models(usual_folders(tmp_path))
     assert "hold no tensor" in lost.why_not and lost.n_params == 0
     assert found.why_not == "" and "It has no vocabulary" in found.no_text
     assert found.n_params == sum(tensor.numel() for tensor in arrays.values())
-    names = named(usual_folders(tmp_path))  # without a look into any
+    names = list_models(usual_folders(tmp_path))  # without a look into any
     assert [(each.name, each.why_not, each.n_params) for each in names] == [
         ("half-of-it:1b", "", 0),
         ("whole:1b", "", 0),

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from core.errors import ConfigError, Refused
+from core.errors import ConfigError, HeadlightError
 from core.model.config import ModelConfig
 from core.model.transformer import Transformer, to_dtype
-from core.plan import PRESETS, Workload, alive_bytes, memory_plan, parameters, plan, stored_weights
-from core.plan.live_memory import Subject, measure
+from core.plan import PRESETS, Workload, live_peak_bytes, memory_plan, parameters, plan, stored_weights
+from core.plan.live_memory import MeasurementSetup, measure
 from core.plan.tracing import LiveBytes, attending, ran
 from core.plan.training import adapter_numbers
 from tests.core.plan.configs import cases
@@ -171,7 +171,7 @@ def test_refusals() -> None:
         memory_plan(GPT2, source_len=5, training=True, rank=-1)
     with pytest.raises(ConfigError, match=r"unless rank gives it adapters"):
         memory_plan(GPT2, source_len=5, training=True, weight_dtype="nf4")
-    with pytest.raises(Refused, match=r"trains all weights: choose a rank of 0"):
-        measure(Subject(GPT2, Workload(source_len=5, training=True, rank=8)), 1 << 34)
+    with pytest.raises(HeadlightError, match=r"trains all weights: choose a rank of 0"):
+        measure(MeasurementSetup(GPT2, Workload(source_len=5, training=True, rank=8)), 1 << 34)
     with pytest.raises(ConfigError, match=r"leave rank \(8\) at 0"):
-        alive_bytes(GPT2, Workload(source_len=5, training=True, rank=8))
+        live_peak_bytes(GPT2, Workload(source_len=5, training=True, rank=8))

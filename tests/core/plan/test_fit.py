@@ -9,8 +9,8 @@ import pytest
 
 from core.errors import ConfigError
 from core.model.config import ModelConfig
-from core.plan import PRESETS, Workload, alive_bytes, longest_fit, memory_plan, with_layers
-from core.plan.live_memory import Subject, measure
+from core.plan import PRESETS, Workload, live_peak_bytes, longest_fit, memory_plan, with_layers
+from core.plan.live_memory import MeasurementSetup, measure
 from tests.core.plan.configs import Case, cases
 from tests.thorough import part
 
@@ -67,7 +67,7 @@ def test_an_upper_bound_says_so_and_what_is_alive_at_once_fits_longer_texts() ->
     assert (bound.n, bound.counted, alive.n, alive.counted) == (623, "bound", 703, "alive")
     for fit in (bound, alive):
         assert fit.bytes <= 8 * GiB < fit.next_bytes
-    assert alive_bytes(config, Workload(source_len=703, **options)) == alive.bytes
+    assert live_peak_bytes(config, Workload(source_len=703, **options)) == alive.bytes
 
 
 @pytest.mark.thorough
@@ -82,16 +82,16 @@ def test_what_is_alive_at_once_is_never_more_than_the_bound(vary: Any, training:
         bound, alive = (longest_fit(case.config, budget, vary=vary, counted=c, **options) for c in ("bound", "alive"))  # type: ignore[arg-type]
         assert alive.n >= bound.n >= 1, case
         assert alive.bytes <= budget < alive.next_bytes
-        assert alive_bytes(case.config, Workload(**options)) <= memory_plan(case.config, **options).total
+        assert live_peak_bytes(case.config, Workload(**options)) <= memory_plan(case.config, **options).total
 
 
 def test_what_is_alive_is_what_a_run_here_has() -> None:
     """The trace on nothing, and the same run with numbers."""
     for training in (False, True):
         work = Workload(batch=2, source_len=32, training=training, attention="eager")
-        measured = measure(Subject(SMALL, work), 1 << 30)
+        measured = measure(MeasurementSetup(SMALL, work), 1 << 30)
         (point,) = [point for point in measured.points if point.n == 32]
-        assert alive_bytes(SMALL, work) == pytest.approx(point.measured, rel=0.01)
+        assert live_peak_bytes(SMALL, work) == pytest.approx(point.measured, rel=0.01)
 
 
 def test_a_table_of_positions_is_a_ceiling() -> None:

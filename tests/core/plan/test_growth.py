@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from core.errors import ConfigError
-from core.labs.scaling import LENGTHS, What, accesses, bottleneck, doubled
+from core.labs.scaling import LENGTHS, ScaledSize, bottleneck, memory_accesses, scaling_factors
 from core.plan import PRESETS, Workload, memory_plan
 from core.plan.operations import device_named
 from tests.core.plan.configs import cases
@@ -20,7 +20,7 @@ assert A100 is not None
 
 def test_d_model_makes_layers_four_times_as_large_and_tables_twice() -> None:
     for config, target in ((GPT2, 0), (LLAMA, 0), (T5, 9), (BERT, 0)):
-        found = doubled(config, Workload(source_len=512, target_len=target), "d_model")
+        found = scaling_factors(config, Workload(source_len=512, target_len=target), "d_model")
         assert 3.98 < found["parameters"]["layers"] <= 4  # norms and biases twice alone
         assert found["parameters"]["tables"] == 2
         assert 2 < found["parameters"]["total"] < 4
@@ -30,7 +30,9 @@ def test_d_model_makes_layers_four_times_as_large_and_tables_twice() -> None:
 
 def test_each_of_the_others() -> None:
     work = Workload(source_len=512, training=True)
-    layers, longer, heads, batch = (doubled(GPT2, work, what) for what in ("layers", "source_len", "heads", "batch"))
+    layers, longer, heads, batch = (
+        scaling_factors(GPT2, work, what) for what in ("layers", "source_len", "heads", "batch")
+    )
     assert (layers["parameters"]["layers"], layers["parameters"]["tables"]) == (2, 1)
     assert layers["cache"]["total"] == longer["cache"]["total"] == batch["cache"]["total"] == 2
     for found in (longer, heads, batch):
@@ -40,18 +42,18 @@ def test_each_of_the_others() -> None:
     assert heads["flops"]["total"] == 1 and heads["cache"]["total"] == 1
     assert longer["memory"]["activations"] == pytest.approx(2, rel=0.001)  # a fused kernel keeps no map
     maps = Workload(source_len=4096, training=True, attention="eager")
-    assert 3 < doubled(GPT2, maps, "source_len")["memory"]["activations"] < 4
-    assert 1.5 < doubled(GPT2, maps, "heads")["memory"]["activations"] < 2
+    assert 3 < scaling_factors(GPT2, maps, "source_len")["memory"]["activations"] < 4
+    assert 1.5 < scaling_factors(GPT2, maps, "heads")["memory"]["activations"] < 2
     assert found["memory"]["kv_cache"] is None  # there was none
 
 
 def test_factors_are_those_of_the_planner() -> None:
     for case in cases(91, 40):
         work = Workload(**case.lengths, dtype=case.dtype)
-        for what in get_args(What):
+        for what in get_args(ScaledSize):
             if what == "heads" and case.config.position == "rotary":
                 continue  # half a head may be too narrow to turn
-            found = doubled(case.config, work, what)
+            found = scaling_factors(case.config, work, what)
             before = memory_plan(case.config, work)
             if what in ("source_len", "batch"):
                 twice: dict[str, Any] = {what: 2 * getattr(work, what)}
@@ -82,7 +84,9 @@ def test_the_longer_the_text_the_more_of_the_work_is_maps() -> None:
 
 def test_accesses_grow_with_n_squared_with_n_and_with_d_squared() -> None:
     d, heads, biases = 768, 12, 3 * 768 + 768 + 3072 + 768
-    found = {n: accesses(GPT2, Workload(source_len=n, dtype="float16", batch=4)) for n in (100, 200, 6400, 12_800)}
+    found = {
+        n: memory_accesses(GPT2, Workload(source_len=n, dtype="float16", batch=4)) for n in (100, 200, 6400, 12_800)
+    }
     for n, numbers in found.items():
         assert numbers["weights"] == 4 * d * d + 2 * d * 4 * d + biases
         assert numbers["fused"] == 4 * n * d
@@ -92,13 +96,13 @@ def test_accesses_grow_with_n_squared_with_n_and_with_d_squared() -> None:
     assert found[12_800]["eager"] / found[6400]["eager"] > 3.9
     assert set(found[100]["formulas"]) == {"eager", "fused", "weights", "stream"}
     for other, target in ((T5, 7), (BERT, 0), (LLAMA, 0)):
-        moved = accesses(other, Workload(source_len=2000, target_len=target))
+        moved = memory_accesses(other, Workload(source_len=2000, target_len=target))
         assert moved["eager"] > moved["fused"] > 0 and moved["weights"] > 0
 
 
 def test_refusals() -> None:
     work = Workload(source_len=5)
     with pytest.raises(ConfigError, match=r"what \('width'\) must be one of 'd_model'"):
-        doubled(GPT2, work, "width")  # type: ignore[arg-type]
+        scaling_factors(GPT2, work, "width")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"d_head \(75\) must be even"):
-        doubled(replace(GPT2, d_head=75), work, "heads")
+        scaling_factors(replace(GPT2, d_head=75), work, "heads")

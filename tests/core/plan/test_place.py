@@ -7,7 +7,7 @@ import torch
 
 from core.device import total_bytes
 from core.errors import ConfigError
-from core.plan import DEVICES, Place, of_bytes, on_card, on_machine
+from core.plan import DEVICES, MemoryBudget, of_bytes, on_card, on_machine
 from core.plan import verdict as module
 
 MiB = 1 << 20
@@ -43,7 +43,7 @@ def test_a_machine_gives_what_is_free_now(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_bytes_of_ones_own() -> None:
-    assert of_bytes(5, "mine") == Place("mine", 5, 0, 0)
+    assert of_bytes(5, "mine") == MemoryBudget("mine", 5, 0, 0)
     assert of_bytes(5, "mine").budget == 5
 
 

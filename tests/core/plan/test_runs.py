@@ -20,7 +20,7 @@ from core.model.text import Tokens, from_ids
 from core.model.transformer import Transformer, to_dtype
 from core.plan import run_bytes
 from core.plan.tracing import LiveBytes
-from core.run.recorder import Held
+from core.run.recorder import HeldTensor
 from tests.core.plan.configs import Case, cases
 
 tracing = sys.modules["core.run.trace"]  # core.trace is the function
@@ -79,7 +79,7 @@ def measure(
             probs = model.head(run.last_residual(last)).float().softmax(-1)
             assert probs.shape == (case.batch, 1, case.config.vocab_size)
         kept = [t for record in run.records for t in (record.batch_q, record.batch_k)]
-        kept += [record.values.tensor for record in run.records if isinstance(record.values, Held)]
+        kept += [record.values.tensor for record in run.records if isinstance(record.values, HeldTensor)]
         kept += [
             t for record in run.records for t in (record.replaced_scores, record.replaced_pattern) if t is not None
         ]

@@ -454,7 +454,7 @@ export class Explore extends Stage {
     this.view.chosen.go({ site: siteOf(stack, site.id), layer, head: chosen.place.head });
   }
 
-  // By the rule of core.read.head_roles.openings, of the kind of attention on the screen
+  // By the rule of core.read.head_roles.opening_edges, of the kind of attention on the screen
   get clearest() {
     const { picture, place, options } = this.view;
     const opening = options.kind === "head" && !options.members.length ? picture.openings?.[place.site] : null;

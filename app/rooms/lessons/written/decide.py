@@ -19,7 +19,7 @@ from app.rooms.lessons.written.faults import Fault, Unfit
 from app.rooms.lessons.written.lesson import Option, Written, WrittenLesson
 from app.rooms.lessons.written.rules import asked_measures
 from app.rooms.lessons.written.runs import Runs, best_head
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.text import Tokens
 from core.service import Service
 
@@ -99,7 +99,7 @@ async def trial(lesson: WrittenLesson, service: Service) -> list[Fault]:
         except Unfit as unfit:
             found.append(unfit.fault)
             continue
-        except Refused as refusal:
+        except HeadlightError as refusal:
             found.append(Fault(step.line, str(refusal)))
             continue
         found += faults_of(step, decided)

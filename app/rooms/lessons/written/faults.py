@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.rooms.lessons.written import words
-from core.errors import Refused
+from core.errors import HeadlightError
 
 FAR = 2  # letters that a word may differ in, and still be meant
 LONGEST = 40  # letters of a word that is compared
@@ -25,7 +25,7 @@ class Fault:
         return f"{self.sentence} {words.MEANT.format(word=self.suggestion)}" if self.suggestion else self.sentence
 
 
-class Unfit(Refused):
+class Unfit(HeadlightError):
     """A fault that only a run can find: a word of several tokens, a tie."""
 
     def __init__(self, fault: Fault) -> None:

@@ -21,7 +21,7 @@ from app.rooms.lessons.written.lesson import CHECKS, Check, Option, Written, Wri
 from app.rooms.lessons.written.rules import Rules, nouns
 from app.session.models import MODELS
 from core.checkpoints.from_config import read_config
-from core.errors import Refused
+from core.errors import HeadlightError
 
 HEAD_KEYS = ("lesson", "model", "language")
 KEYS = ("text", "target", "show", "at", "head", "check", "swap", "also", "within", "care")
@@ -49,7 +49,7 @@ def sizes_here(model: str) -> tuple[int, int] | None:
         return None
     try:
         config = read_config(model if spec.source in ("package", "shipped") else spec.location)
-    except (Refused, OSError):
+    except (HeadlightError, OSError):
         return None
     return max(config.n_encoder_layers, config.n_decoder_layers), config.n_heads
 

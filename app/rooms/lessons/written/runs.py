@@ -13,7 +13,7 @@ from app.rooms.lessons.written.expressions import Measure
 from app.rooms.lessons.written.faults import Fault, Unfit
 from app.rooms.lessons.written.lesson import Written, pieces_of
 from app.rooms.lessons.written.rules import compared, place
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.model.text import Tokens
 from core.run.request import Request
 from core.service import Facts, MapTransform, Service
@@ -50,7 +50,7 @@ class Runs:
                 async for _ in self.service.follow(key):
                     pass
                 self._facts[text] = await self.service.facts(key)
-            except Refused as refusal:
+            except HeadlightError as refusal:
                 raise Unfit(Fault(self.step.line_of("text"), str(refusal))) from refusal
         return self._facts[text]
 
@@ -90,7 +90,7 @@ class Runs:
         facts = await self.facts(text)
         try:
             chances = await self.service.token_probabilities(facts.key, [measure.word for measure in asked])
-        except Refused as refusal:
+        except HeadlightError as refusal:
             raise Unfit(Fault(self.step.line_of("check"), str(refusal))) from refusal
         found: dict[Measure, float] = {}
         for measure, p in zip(asked, chances, strict=True):

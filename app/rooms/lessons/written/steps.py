@@ -16,7 +16,7 @@ from app.rooms.lessons.written.decide import Decided, decide
 from app.rooms.lessons.written.faults import Unfit
 from app.rooms.lessons.written.lesson import Written, WrittenLesson
 from app.rooms.lessons.written.runs import Runs
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import Service
 
 log = logging.getLogger("headlight")
@@ -78,17 +78,17 @@ def _ask(written: WrittenLesson, at: int, name: str) -> Ask:
     async def truth(shown: Shown) -> Truth:
         of = written.steps[at]
         if shown.facts is not None and shown.text and shown.text.strip() != of.text:
-            raise Refused(words.OTHER_TEXT)
+            raise HeadlightError(words.OTHER_TEXT)
         try:
             return truth_of(of, await decide(written, at, shown.service))
         except Unfit as unfit:
-            if isinstance(unfit.__cause__, Refused):  # of the service, which may be busy
+            if isinstance(unfit.__cause__, HeadlightError):  # of the service, which may be busy
                 raise unfit.__cause__ from None
             said = f"{name}, line {unfit.fault.line}: {unfit.fault}"
             if said not in _logged:
                 _logged.add(said)
                 log.warning("A written lesson has a fault that its run shows. %s", said)
-            raise Refused(words.UNFIT) from unfit
+            raise HeadlightError(words.UNFIT) from unfit
 
     return truth
 

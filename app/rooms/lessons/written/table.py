@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from app.rooms.lessons.step import Step
 from app.rooms.lessons.written import folder, steps
 from app.rooms.lessons.written.lesson import WrittenLesson
-from core.errors import Refused
+from core.errors import HeadlightError
 from core.service import Service
 
 UNNAMED = re.compile(r"[\W_]+")  # what no name in an address has: all but letters and digits
@@ -58,7 +58,7 @@ async def open_row(name: str, service: Service, own: Mapping[str, WrittenLesson]
         return
     try:
         found = await steps.row(written, at, service)
-    except Refused:
+    except HeadlightError:
         return
     while len(_rows) >= MOST_ROWS:
         _rows.pop(next(iter(_rows)), None)
