@@ -24,6 +24,7 @@ from torch import Tensor
 from transformers.utils import logging
 
 import core
+from core.checkpoints import Loaded
 
 VOCAB = 53
 LENGTHS = (13, 7)  # of the source and of the target
@@ -532,7 +533,7 @@ def theirs(model: Any, ids: Tensor, target: Tensor | None) -> tuple[list[Tensor]
     return [x[0] for x in maps], scores[0]
 
 
-def ours(loaded: core.Loaded, ids: Tensor, target: Tensor | None) -> tuple[list[Tensor], Tensor]:
+def ours(loaded: Loaded, ids: Tensor, target: Tensor | None) -> tuple[list[Tensor], Tensor]:
     """The same of a model that was loaded."""
     run = core.trace(loaded, ids=ids[0].tolist(), target_ids=None if target is None else target[0].tolist())
     n = (ids if target is None else target).shape[1]

@@ -16,6 +16,7 @@ import numpy as np
 import core
 from app.attention import picture
 from benchmarks.page import address_of, entered, kB, opened, verdict, visiting
+from core.checkpoints import Loaded
 from core.read.measures import Sink
 from core.service import HeadAdditions
 from scripts import browser as browsers
@@ -30,7 +31,7 @@ ROUTES = """(since) => performance.getEntriesByType("resource")
   .map(({ name, transferSize }) => [new URL(name).pathname.split("/").at(-1), transferSize])"""
 
 
-def sentence(loaded: core.Loaded, n: int) -> str:
+def sentence(loaded: Loaded, n: int) -> str:
     """The beginning of a book, as many words as make n tokens or the first number above."""
     parts = TEXT.read_text("utf-8").split()
     return next(text for i in range(1, len(parts)) if len(loaded.tokens(text := " ".join(parts[:i]))) >= n)

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
 
 import core  # noqa: E402
 from core import checkpoints  # noqa: E402
+from core.checkpoints import Loaded  # noqa: E402
 from core.service import LocalService  # noqa: E402
 from core.service.engine import Engine  # noqa: E402
 
@@ -35,7 +36,7 @@ CONFIG = core.ModelConfig(
 )
 
 
-def load(name: str, **options: Any) -> core.Loaded:
+def load(name: str, **options: Any) -> Loaded:
     """This model, or one of the catalog's own."""
     if name != NAME:
         return checkpoints.load(name, **options)

@@ -48,6 +48,7 @@ from websockets.typing import Subprotocol
 
 import core
 from app.session.service import DEFAULT_REQUEST
+from core.checkpoints import Loaded
 from core.run.request import Request
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -356,7 +357,7 @@ def processor(process: int) -> float:
 
 
 @cache
-def default_model() -> core.Loaded:
+def default_model() -> Loaded:
     """The model that opens first, which the visitors type to."""
     return core.load(DEFAULT_REQUEST.model_id)
 

@@ -31,6 +31,7 @@ from app.shell import words
 from benchmarks import gallery, racing, rooms
 from benchmarks.capture import cost_of, machine
 from benchmarks.head_view import PATIENCE, print_bertviz
+from core.checkpoints import Loaded
 from core.read.findings import opening_finding
 from core.service.facts import run_sites
 from core.service.pictures import whole_of
@@ -283,7 +284,7 @@ def print_visits(browser: Browser, address: str, rounds: int) -> None:
         print(f"| {name} | {median(first):,.0f} | {median(again):,.0f} | {goal} |", flush=True)
 
 
-def analysis_share(loaded: core.Loaded, texts: Sequence[str]) -> float:
+def analysis_share(loaded: Loaded, texts: Sequence[str]) -> float:
     """The analysis of a run that its picture needs, in passes of the model: the median over texts."""
     found = []
     for text in texts:

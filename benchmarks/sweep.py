@@ -44,7 +44,7 @@ def report(name: str, run: core.Trace, repeats: int = REPEATS) -> None:
     """Lines of one run: a pass, the heads, the looks."""
     plain = milliseconds(lambda: run.forward.run(), repeats)
     print(f"{name}: {len(run.source)} tokens, a plain pass {plain:.1f} ms")
-    sweeps: tuple[tuple[str, Callable[[], core.Sweep]], ...] = (
+    sweeps: tuple[tuple[str, Callable[[], core.patching.Sweep]], ...] = (
         ("heads silenced", lambda: core.sweep_heads(run)),
         ("looks cut", lambda: core.sweep_edges(run)),
     )
@@ -78,12 +78,12 @@ def report_parts(repeats: int) -> None:
     run, other = core.trace(loaded, MARY), core.trace(loaded, JOHN)
     (mary,), (john,) = loaded.tokens(" Mary").ids, loaded.tokens(" John").ids
     layers, n_heads = range(run.config.n_decoder_layers), run.config.n_heads
-    heads = [core.Component("head", layer, head) for layer in layers for head in range(n_heads)]
-    mlps = [core.Component("mlp", layer) for layer in layers]
-    words = [core.Component("resid", layer, token) for layer in layers for token in WORDS]
+    heads = [core.patching.Component("head", layer, head) for layer in layers for head in range(n_heads)]
+    mlps = [core.patching.Component("mlp", layer) for layer in layers]
+    words = [core.patching.Component("resid", layer, token) for layer in layers for token in WORDS]
     late = [part for part in heads if part.layer in range(20, 30)]
 
-    def patch(parts: list[core.Component], to: Any = "other") -> Callable[[], object]:
+    def patch(parts: list[core.patching.Component], to: Any = "other") -> Callable[[], object]:
         return lambda: list(core.patch_components(run, other, parts, (mary, john), to))
 
     works: tuple[tuple[str, Callable[[], object]], ...] = (

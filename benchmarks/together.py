@@ -18,6 +18,7 @@ import torch
 import core
 from benchmarks.capture import machine
 from benchmarks.load import WORDS
+from core.checkpoints import Loaded
 from core.model.text import tokenize
 from core.run.trace import trace_batch
 from core.run.trace_record import TraceRecord
@@ -26,18 +27,18 @@ TEXTS = (2, 4, 8, 16)
 LONG = (6, 16)  # words of a text, from and up to
 
 
-def taken(run: Callable[[core.Loaded, list[str]], object], loaded: core.Loaded, texts: list[str]) -> float:
+def taken(run: Callable[[Loaded, list[str]], object], loaded: Loaded, texts: list[str]) -> float:
     """Seconds of the processor."""
     begun = time.process_time()
     run(loaded, texts)
     return time.process_time() - begun
 
 
-def one_by_one(loaded: core.Loaded, texts: list[str]) -> list[core.Trace]:
+def one_by_one(loaded: Loaded, texts: list[str]) -> list[core.Trace]:
     return [core.trace(loaded, text) for text in texts]
 
 
-def in_one_pass(loaded: core.Loaded, texts: list[str]) -> tuple[TraceRecord, ...]:
+def in_one_pass(loaded: Loaded, texts: list[str]) -> tuple[TraceRecord, ...]:
     return trace_batch(loaded, [tokenize(loaded.tokenizer, text) for text in texts])
 
 

@@ -84,7 +84,7 @@ def tried(row: Row) -> Seen:
     run = core.trace(wrapped, **texts)
     record = run.attention[-1]
     assert record.layer is not None and record.site != "unknown"
-    edit = core.Ablate(record.stack, record.layer, 1, record.site)  # type: ignore[arg-type]
+    edit = core.edits.Ablate(record.stack, record.layer, 1, record.site)  # type: ignore[arg-type]
     other_run = core.trace(wrapped, **texts, interventions=[edit])
     n = len(scores)
     if wrapped.model.head is None:

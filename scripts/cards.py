@@ -9,7 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from core import Loaded, load
+from core import load
+from core.checkpoints import Loaded
 from core.learn.tasks import HELD_OUT_ONE_IN, TASKS
 from scripts.train_tasks import BATCH, PLANS
 

@@ -24,7 +24,8 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from core import Loaded, generate, load, trace
+from core import generate, load, trace
+from core.checkpoints import Loaded
 from core.checkpoints.native_format import write_whole
 from core.errors import HeadlightError
 from core.learn.tasks import TASKS, Task, is_right, problems, sample

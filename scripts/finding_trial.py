@@ -18,8 +18,10 @@ from typing import Any
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.checkpoints.catalog import SHIPPED
 from core.model.text import Tokens
+from core.read.findings import Finding
 from core.read.head_roles import is_punctuation
 
 TEXTS = Path(__file__).with_name("finding_texts.json")
@@ -60,7 +62,7 @@ class Row:
     kind: str
     text: str
     target: str  # that an encoder–decoder wrote, else ""
-    found: core.Finding
+    found: Finding
     sentence: str
     dull: str
     is_short: bool
@@ -80,7 +82,7 @@ def is_short(run: core.Trace) -> bool:
     return max(len(run.source.text.split()), len(re.findall(rf"[{ALONE}]", run.source.text))) < SHORT
 
 
-def dull(run: core.Trace, found: core.Finding) -> str:
+def dull(run: core.Trace, found: Finding) -> str:
     """The reason why a look is dull, the first that holds: see docs/findings.md. "" where none does."""
     record = run.attention.at(found.layer, found.site, found.stack)
     queries, keys = run.tokens_of(record)
@@ -113,7 +115,7 @@ def dull(run: core.Trace, found: core.Finding) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def writes_a_word(run: core.Trace, found: core.Finding) -> bool:
+def writes_a_word(run: core.Trace, found: Finding) -> bool:
     """Whether the next token is no mark, no space, and no end of the text."""
     tokenizer = run.loaded.tokenizer
     assert tokenizer is not None
@@ -139,7 +141,7 @@ def is_emoji(text: str) -> bool:
     return bool(text) and all(unicodedata.category(char) == "So" or char in JOINERS for char in text)
 
 
-def sentence(run: core.Trace, found: core.Finding) -> str:
+def sentence(run: core.Trace, found: Finding) -> str:
     """The finding in the words of a screen, as a cell of a table in Markdown: tokens are quoted."""
     record = run.attention.at(found.layer, found.site, found.stack)
     queries, keys = run.tokens_of(record)
@@ -168,7 +170,7 @@ def percent(share: float) -> str:
     return f"{share * 100:.0f} %" if 0.0995 <= share < 0.985 else f"{share * 100:.1f} %"
 
 
-def signed(found: core.Finding) -> str:
+def signed(found: Finding) -> str:
     return f"{found.addition or 0:+.2f}".replace("-", "−")
 
 
@@ -214,7 +216,7 @@ def inputs(name: str) -> dict[str, dict[str, list[str]]]:
     return {part: known[part] | ({"caption": captions[part]} if name == "translator" else {}) for part in SETS}
 
 
-def rows_of(loaded: core.Loaded, by_kind: dict[str, list[str]]) -> list[Row]:
+def rows_of(loaded: Loaded, by_kind: dict[str, list[str]]) -> list[Row]:
     """Each text opened; an encoder–decoder writes its own target."""
     rows: list[Row] = []
     for kind, some in by_kind.items():

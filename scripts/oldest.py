@@ -82,7 +82,7 @@ def a_hub_that_cannot_be_reached_has_a_sentence() -> None:
 
     try:
         hl.load("nobody/has-downloaded-this")
-    except hl.CheckpointError as error:
+    except hl.errors.CheckpointError as error:
         assert "cannot be reached" in str(error), error
     else:
         raise AssertionError("nothing was refused")

@@ -14,8 +14,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from core import Loaded, load
 from core import __main__ as command_line
+from core import load
+from core.checkpoints import Loaded
 
 Outcome = tuple[int, str, str]  # exit code, standard output, standard error
 

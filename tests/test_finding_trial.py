@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import core
+from core.checkpoints import Loaded
 from core.read.head_roles import spaced_words
 from scripts import finding_trial as trial
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
@@ -72,7 +73,7 @@ def test_other_models_open_as_the_page_says(name: str, kind: str, i: int) -> Non
     assert opened == said
 
 
-def both(name: str, loaded: core.Loaded, kind: str, text: str) -> tuple[list[str], list[str]]:
+def both(name: str, loaded: Loaded, kind: str, text: str) -> tuple[list[str], list[str]]:
     """The head and the verdict of a text as it opens, and as the page has them; it is not to be dull."""
     row = trial.judged(core.trace(loaded, text), kind)
     (said,) = [cells for cells in rows_on_the_page(f"{TITLES[name]}, new") if cells[0] == trial.text_cell(kind, text)]

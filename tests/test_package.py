@@ -21,7 +21,7 @@ from packaging.version import Version
 
 import core
 from core import __main__ as command_line
-from core.checkpoints import find
+from core.checkpoints import Loaded, find
 from core.run import wrapped
 from setup import as_installed
 from tests import wheels
@@ -42,7 +42,7 @@ def test_what_the_readme_shows_runs_and_does_what_it_says(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(compile(readme_code(), "README.md", "exec"), names)
-    assert isinstance(names["loaded"], core.Loaded)
+    assert isinstance(names["loaded"], Loaded)
     assert (names["record"].pattern().sum(-1) - 1).abs().max() <= 1e-5
     assert names["changed"].attention[0].pattern()[:, :, 2].abs().max() == 0
     assert [record.n_heads for record in names["records"]] == [4]
@@ -201,7 +201,7 @@ from core.interventions import Ablate
 from core.interventions.masks import Window
 from core import aggregate, live, measures, small
 import core.read.next_token_loss, core.run.trace
-assert given is core.read.next_token_loss.given and Trace is core.Trace and Ablate is core.Ablate
+assert given is core.read.next_token_loss.given and Trace is core.Trace and Ablate is core.edits.Ablate
 assert callable(core.trace) and callable(core.generate) and callable(core.build) and callable(core.plan)
 assert core.read.next_token_loss.__spec__.name == core.read.next_token_loss.__name__ == "core.read.next_token_loss"
 assert core.text.from_ids and core.small is small
@@ -347,7 +347,7 @@ import sys
 import headlight
 
 assert importlib.util.find_spec("core") is None and importlib.util.find_spec("app") is None
-run = headlight.trace(headlight.load("copy"), "dabbi=", interventions=[headlight.NoScale()])
+run = headlight.trace(headlight.load("copy"), "dabbi=", interventions=[headlight.edits.NoScale()])
 assert abs(run.attention[0].pattern().sum(-1) - 1).max() < 1e-5
 for name in ("pandas", "transformers", "huggingface_hub", "pyarrow", "streamlit"):
     assert name not in sys.modules, name

@@ -13,6 +13,7 @@ import core
 from benchmarks.packed import FORMS, MOST_ROWS, ROUNDING, PackedLinear, PackedWeight, pack, unpack, with_packed
 from benchmarks.packed import build as kernels
 from benchmarks.packed.build import kernel
+from core.checkpoints import Loaded
 
 pytestmark = pytest.mark.skipif(kernel() is None, reason="this machine has no compiler")
 
@@ -144,7 +145,7 @@ def test_a_copy_reads_float32_and_leaves_the_original_as_it_is() -> None:
     assert other.state_dict().keys() == nn.Linear(64, 16, bias=False).state_dict().keys()
 
 
-def both(n_layers: int = 2) -> tuple[core.Loaded, core.Loaded]:
+def both(n_layers: int = 2) -> tuple[Loaded, Loaded]:
     """One small model of Llama's kind twice: with float32 weights, and with the same ones packed."""
     config = core.ModelConfig(
         vocab_size=128,
@@ -175,7 +176,7 @@ def both(n_layers: int = 2) -> tuple[core.Loaded, core.Loaded]:
 def test_a_trace_of_packed_weights_is_that_of_float32() -> None:
     plain, packed = both()
     ids = list(range(1, 30))
-    edits = [core.ScaleHead(-2.0, "decoder", 0, 1)]
+    edits = [core.edits.ScaleHead(-2.0, "decoder", 0, 1)]
     for interventions in ([], edits):
         runs = [core.trace(each, ids=ids, interventions=interventions) for each in (plain, packed)]
         for mine, theirs in zip(runs[0].attention, runs[1].attention, strict=True):

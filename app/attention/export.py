@@ -140,9 +140,7 @@ def snippet(run: Facts, selection: attention_selection.Selection) -> str:
         )
     elif selection.kind == "rollout":
         stack = attention_selection.stack_of(run, selection)
-        lines.append(
-            f"weights = measures.rollout([run.attention[i] for i in {stack}], {record.layer})  # [query, key]"
-        )
+        lines.append(f"weights = measures.rollout([run.attention[i] for i in {stack}], {record.layer})  # [query, key]")
     else:
         name = "mean" if selection.kind == "mean" else "maximum"
         if selection.members:

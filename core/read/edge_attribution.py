@@ -266,7 +266,7 @@ def _whole(found: EdgeAttribution) -> Tensor:
         head, layer = int(lost.nonzero()[0, 0]), found.record.layer
         raise InterventionError(
             f"An edit replaced the output of head {head} of layer {layer}, which is no sum over looks at keys any more. Take that "
-            "edit out, or ask core.head_logit_attribution() what the whole head adds."
+            "edit out, or ask core.read.edge_attribution.head_logit_attribution() what the whole head adds."
         )
     return found.additions
 

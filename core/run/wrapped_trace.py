@@ -30,7 +30,7 @@ from .recorder import ADVICE, HELD_BYTES, HeldTensor, NonFinite, TensorStep, che
 NOT_SUPPORTED = (
     "step by step: the numbers between attentions (norms, MLPs, the residual stream) and any hook point but q, k, v, scores, "
     "pattern and z",
-    "parts of a logit, the logit lens, and sweeps over heads or looks: a head is silenced by interventions=[core.Ablate(…)], a run each",
+    "parts of a logit, the logit lens, and sweeps over heads or looks: a head is silenced by interventions=[core.edits.Ablate(…)], a run each",
     "what a head adds to the residual stream: how its output projection is used is not known",
     "edits of positions",
     "a long text in chunks",

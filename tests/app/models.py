@@ -9,6 +9,7 @@ import torch
 
 import core
 from core import checkpoints
+from core.checkpoints import Loaded
 
 SMALL: dict[str, Any] = dict(vocab_size=30522, d_model=64, d_ff=64, n_ctx=4096, position="rotary", head="none")
 
@@ -32,7 +33,7 @@ CONFIGS = {
 SPECS = tuple(checkpoints.ModelSpec(id=name, title=name.title(), source="built", location="") for name in CONFIGS)
 
 
-def load(name: str, **options: Any) -> core.Loaded:
+def load(name: str, **options: Any) -> Loaded:
     """One of these models, or one of the catalog's own."""
     if name not in CONFIGS:
         return checkpoints.load(name, **options)

@@ -8,10 +8,11 @@ from typing import Any, TypeVar, cast
 
 import torch
 
-import core
 from app.attention import picture
 from app.session import service as session_service
+from core.run.request import Request
 from core.service import Facts, LocalService, SyncCalls
+from core.service.engine import Engine
 from core.trace import Trace
 
 T = TypeVar("T")
@@ -25,8 +26,8 @@ def ask(call: Coroutine[Any, Any, T]) -> T:
 
 def serve(run: Trace) -> tuple[LocalService, Facts]:
     """A service that has this run, and its facts, with the key under which it has it."""
-    engine = core.Engine(device=torch.device("cpu"), dtype=torch.float32)
-    request = core.Request("given", (f"run {next(_numbers)}",))
+    engine = Engine(device=torch.device("cpu"), dtype=torch.float32)
+    request = Request("given", (f"run {next(_numbers)}",))
     with engine._lock:
         engine._remember(request)
         engine._store_trace(request.key, run, 0)

@@ -20,6 +20,7 @@ from app.session import models
 from app.shell import routes
 from core import checkpoints
 from core.errors import CheckpointError, TextError
+from core.read.comparison import answer_change
 from tests.app.browsing import Screen, degrees, serving
 from tests.app.test_accessibility import findings
 from tests.app.test_whatif import facts, settled, side, swept
@@ -114,7 +115,7 @@ def test_a_sweep_and_its_pick_have_the_classes(client: TestClient, folders: dict
     assert parts[0]["probability_before"][0] == pytest.approx(max(chances), abs=1e-6)
     assert "found.after.probability" in about["snippet"] and "before" in about["table"][2]
     found = side(client, here, sweep="heads", site="encoder", layer="5", head="7")
-    edited = core.trace(run.loaded, TEXT, interventions=[core.Ablate("encoder", 5, 7)]).classes()
+    edited = core.trace(run.loaded, TEXT, interventions=[core.edits.Ablate("encoder", 5, 7)]).classes()
     assert edited.probabilities is not None
     assert {word[1]: (word[2], word[3]) for word in found["words"]} == {
         name: (pytest.approx(p, abs=1e-6), pytest.approx(q, abs=1e-6))
@@ -282,7 +283,7 @@ def test_an_adapter_is_compared_with_its_base_by_one_button(
     heads = rows.evaluate_all("rows => rows.slice(0, 3).map((row) => row.cells[0].textContent)")
     assert heads == names
     expect(rows.first).to_contain_text(f"{100 * ranked[0].moved:.1f}")
-    distance = core.answer_change(a, b).distance
+    distance = answer_change(a, b).distance
     assert distance is not None
     expect(page.locator(".hl.whatif .fact")).to_contain_text(f"turns by {degrees(distance):.1f}°")
     leave(screen)
@@ -314,7 +315,7 @@ def test_steps_of_a_trainer_are_on_the_slider_and_beside_each_other(
     said = "Step 500 of 1,500: the last loss that its Trainer wrote down is 2.000."
     expect(page.get_by_text(said)).to_be_visible()
     a, b = (core.trace(core.load(folders["run"] / f"checkpoint-{step}"), TEXT) for step in (500, 1000))
-    distance = core.answer_change(a, b).distance
+    distance = answer_change(a, b).distance
     assert distance is not None
     expect(page.locator(".hl.whatif .fact")).to_contain_text(f"turns by {degrees(distance):.1f}°")
     leave(screen)
@@ -323,7 +324,7 @@ def test_steps_of_a_trainer_are_on_the_slider_and_beside_each_other(
 def masked(folder: Path, key: int, query: int) -> core.Trace:
     """The run of TEXT in which one token may not look at another."""
     loaded = core.load(folder)
-    edit = core.EditMask("encoder", queries=query, keys=key)
+    edit = core.edits.EditMask("encoder", queries=query, keys=key)
     return core.trace(loaded, TEXT, interventions=[edit])
 
 

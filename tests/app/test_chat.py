@@ -23,6 +23,7 @@ from app.shell import words
 from core.model.text import Tokens
 from core.run.request import Request
 from core.service import Facts
+from core.write import writer
 from tests.app import script
 from tests.app.browsing import Another, Screen, eventually, go_to
 from tests.app.served import ask
@@ -36,11 +37,10 @@ def facts_of(**more: str | None) -> Facts:
     """A run of the small chat model on the text as a chat."""
     import torch
 
-    import core
-    from core.service import LocalService
+    from core.service import LocalService, engine
 
     loaded = chat_model()
-    service = LocalService(core.Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded))
+    service = LocalService(engine.Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded))
     request = Request("chatter", (TEXT,), chat=True, target_text=more.get("target"))
     return ask(service.facts(ask(service.submit(request))))
 
@@ -122,7 +122,7 @@ def test_code_gives_the_same_run() -> None:
     names |= {"loaded": loaded}
     exec("\n".join(line.replace("[PATH]", "[]") for line in lines if not line.startswith("loaded")), names)
     opened = names["opening"]
-    assert isinstance(opened, core.Opening)
+    assert isinstance(opened, writer.Opening)
     assert opened.readings[-1].position == len(facts.source) - 1
     assert isinstance(facts.source, Tokens)
 

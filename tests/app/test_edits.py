@@ -10,6 +10,7 @@ from app.kit import edits
 from app.kit import words as kit_words
 from app.shell import request, words
 from core.edits import KINDS, from_text
+from core.run.request import Request
 from core.write.generate import with_continuation
 from tests.app.browsing import Screen, go_to
 from tests.core.test_intervention_text import EXAMPLES
@@ -72,8 +73,8 @@ def test_the_model_goes_on_with_a_text_as_it_is_edited(browser: Browser, address
     expect(box).not_to_have_value("dabbi=")
     screen.idle()
     page.wait_for_url("**with=ablate_decoder_L1_H1**")
-    asked = core.Request(
-        "copy", ("dabbi=",), interventions=(core.Ablate("decoder", 1, 1),), write=request.WRITTEN_AT_ONCE
+    asked = Request(
+        "copy", ("dabbi=",), interventions=(core.edits.Ablate("decoder", 1, 1),), write=request.WRITTEN_AT_ONCE
     )
     assert box.input_value() == with_continuation(core.load("copy"), asked)[0][0]
     page.close()

@@ -74,7 +74,7 @@ def test_they_travel_as_core_has_them(run_of: Callable[[str, str], core.Trace], 
 def test_a_model_without_experts_has_no_such_page() -> None:
     service, facts = serve(core.trace(core.load("minilm"), TEXT))
     assert "experts" not in pages_of(facts) and message.outline(facts)["experts"] == {}
-    with pytest.raises(core.TextError, match="one MLP in each layer"):
+    with pytest.raises(core.errors.TextError, match="one MLP in each layer"):
         ask(service.experts(facts.key, "encoder"))
 
 

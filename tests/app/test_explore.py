@@ -17,6 +17,7 @@ from app.kit.stage import Followed
 from app.rooms.explore import component as explore
 from app.session import words
 from app.shell import words as shell_words
+from core.checkpoints import Loaded
 from tests.app.browsing import Screen, box_of, once
 from tests.app.plain import Plain, opened
 
@@ -27,11 +28,11 @@ first = opened("")  # the view as it opens
 
 
 @pytest.fixture(scope="module")
-def model() -> core.Loaded:
+def model() -> Loaded:
     return core.load("minilm")
 
 
-def test_it_opens_on_a_result_that_is_core_s(first: Plain, model: core.Loaded):
+def test_it_opens_on_a_result_that_is_core_s(first: Plain, model: Loaded):
     run = core.trace(model, words.EXAMPLE)
     data = first.data()
     assert (data["site"], data["layer"], data["head"], data["locked"]) == ("encoder", str(LAYER), str(HEAD), str(IT))
@@ -43,7 +44,7 @@ def test_it_opens_on_a_result_that_is_core_s(first: Plain, model: core.Loaded):
     assert first.root.locator(".proofs .fails").count() == 0
 
 
-def test_a_hovered_cell_shows_the_value_that_core_gives(first: Plain, model: core.Loaded):
+def test_a_hovered_cell_shows_the_value_that_core_gives(first: Plain, model: Loaded):
     run = core.trace(model, words.EXAMPLE)
     for query, key in ((IT, ANIMAL), (0, 0), (15, 15), (6, 8)):
         first.page.mouse.move(*first.cell(query, key))
@@ -71,7 +72,7 @@ def test_light_and_dark_follow_the_page(first: Plain):
         assert (sum(colour[:3]) < 300) is (scheme == "dark")
 
 
-def test_the_table_holds_the_same_numbers(first: Plain, model: core.Loaded):
+def test_the_table_holds_the_same_numbers(first: Plain, model: Loaded):
     first.root.get_by_role("button", name="table", exact=True).click()
     first.wait(show="table")
     rows = first.root.locator("table tbody tr").all_inner_texts()
@@ -83,7 +84,7 @@ def test_the_table_holds_the_same_numbers(first: Plain, model: core.Loaded):
     assert "What it looks at, layer 3, head 1" in first.root.locator("caption").inner_text()
 
 
-def test_a_typed_sentence_changes_tokens_overview_and_map(plain: Plain, model: core.Loaded):
+def test_a_typed_sentence_changes_tokens_overview_and_map(plain: Plain, model: Loaded):
     plain.open()
     pictures = "[...root.querySelectorAll('.overview canvas, .matrix canvas')].map((c) => c.toDataURL())"
     before = plain.root.evaluate(f"root => {pictures}")
@@ -382,7 +383,7 @@ def test_a_first_visit_with_a_text_that_cannot_run_is_taught(screen: Screen):
     assert screen.page.get_by_role("textbox", name="Sentence", exact=True).input_value() == words.EXAMPLE
 
 
-def test_repeated_tokens_keep_their_own_places(plain: Plain, model: core.Loaded):
+def test_repeated_tokens_keep_their_own_places(plain: Plain, model: Loaded):
     text = "the the the the"
     plain.open(f"?text={text.replace(' ', '+')}")
     run = core.trace(model, text)

@@ -30,6 +30,7 @@ from app.rooms.explore import routes
 from app.rooms.explore import words as explore_words
 from app.session import words
 from app.transport import modules
+from core.checkpoints import Loaded
 from core.errors import HeadlightError
 from core.read import measures
 from tests.app.browsing import ROOT, Screen
@@ -44,12 +45,12 @@ LAYER, HEAD, IT, ANIMAL = 3, 1, 10, 2
 
 
 @pytest.fixture(scope="module")
-def model() -> core.Loaded:
+def model() -> Loaded:
     return core.load("minilm")
 
 
 @pytest.fixture(scope="module")
-def run(model: core.Loaded) -> core.Trace:
+def run(model: Loaded) -> core.Trace:
     return core.trace(model, words.EXAMPLE)
 
 
@@ -387,7 +388,7 @@ def numbers_of(run: core.Trace, selection: attention_selection.Selection, most: 
     return ask(attention_selection.numbers(service, facts, selection, most))
 
 
-def test_labels_never_become_formulas(run: core.Trace, model: core.Loaded):
+def test_labels_never_become_formulas(run: core.Trace, model: Loaded):
     nasty = core.trace(model, '=1+1 @x -2 +3 "quoted", =4')
     selection = attention_selection.Selection(record=0)
     found, facts = numbers_of(nasty, selection), serve(nasty)[1]
@@ -402,7 +403,7 @@ def test_labels_never_become_formulas(run: core.Trace, model: core.Loaded):
 
 @pytest.mark.parametrize("kind", ["head", "mean", "max", "rollout", "value"])
 @pytest.mark.parametrize("merged", [False, True])
-def test_numbers_are_what_the_selection_says(model: core.Loaded, kind, merged: bool):
+def test_numbers_are_what_the_selection_says(model: Loaded, kind, merged: bool):
     run = core.trace(model, "An unbelievably long tokenization")
     selection = attention_selection.Selection(record=2, head=5, kind=kind, hide=(0, 3), merged=merged)
     expected = {
@@ -522,9 +523,7 @@ def test_the_page_works_offline(plain: Plain, browser: Browser, tmp_path: Path, 
     page.context.close()
 
 
-def test_markup_in_a_sentence_is_text_in_every_export(
-    plain: Plain, browser: Browser, tmp_path: Path, model: core.Loaded
-):
+def test_markup_in_a_sentence_is_text_in_every_export(plain: Plain, browser: Browser, tmp_path: Path, model: Loaded):
     plain.open()
     plain.run_text(NASTY)
     for label in ("SVG", "HTML"):
@@ -588,7 +587,7 @@ def test_plotly_opens_on_demand(screen: Screen):
     expect(chart.locator(".ytick text").get_by_text("animal", exact=True)).to_be_visible()
 
 
-def test_the_figure_keeps_equal_tokens_apart_and_masked_cells_empty(model: core.Loaded):
+def test_the_figure_keeps_equal_tokens_apart_and_masked_cells_empty(model: Loaded):
     run = core.trace(model, "the the the <b>")
     selection = attention_selection.Selection(record=3, head=1, hide=(0,))
     figure = inspect.heatmap(numbers_of(run, selection), selection, "dark")

@@ -27,6 +27,7 @@ from app.transport import messages
 from core.errors import UnknownRun
 from core.run.request import Progress, Request
 from core.service import Column, Facts, LocalService, MapTransform, Row, Service, SyncCalls, TensorPlace, Tile
+from core.service.engine import Engine
 
 TEXT = "A recorded cat sat."
 REQUEST = Request(service.DEFAULT_MODEL, (TEXT,))
@@ -102,7 +103,7 @@ class Recorded:
 @pytest.fixture(scope="module")
 def recording() -> bytes:
     async def record() -> dict[str, Any]:
-        asked: Service = LocalService(core.Engine(load_model=core.load))
+        asked: Service = LocalService(Engine(load_model=core.load))
         key = await asked.submit(REQUEST)
         return {
             "facts": replace(await asked.facts(key), seconds=1.234),

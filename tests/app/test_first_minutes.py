@@ -15,6 +15,7 @@ from app.attention import words
 from app.session import words as session_words
 from app.session.examples import EXAMPLES, Example
 from app.shell import words as shell_words
+from core.checkpoints import Loaded
 from core.read import measures
 from tests.app.browsing import Screen, box_of, eventually, once
 from tests.app.pages import lend
@@ -28,11 +29,11 @@ WORDS = words.COMPONENT
 
 
 @pytest.fixture(scope="module")
-def model() -> core.Loaded:
+def model() -> Loaded:
     return core.load("minilm")
 
 
-def shown(model: core.Loaded, title: str) -> tuple[torch.Tensor, list[str], int]:
+def shown(model: Loaded, title: str) -> tuple[torch.Tensor, list[str], int]:
     """The map of an example's head, its labels and the token that it locks."""
     example = next(example for example in EXAMPLES["minilm"] if example.title.startswith(title))
     run = core.trace(model, example.text)
@@ -44,7 +45,7 @@ def shown(model: core.Loaded, title: str) -> tuple[torch.Tensor, list[str], int]
     ("title", "looked_at", "weight"),
     [("A pronoun", "animal", 0.6), ("A verb", "keys", 0.6), ("The cat sat", "mat", 0.65)],
 )
-def test_one_word_finds_the_other(model: core.Loaded, title: str, looked_at: str, weight: float):
+def test_one_word_finds_the_other(model: Loaded, title: str, looked_at: str, weight: float):
     pattern, labels, query = shown(model, title)
     assert labels[int(pattern[query].argmax())] == looked_at
     assert pattern[query].max() > weight
@@ -54,21 +55,21 @@ def test_one_word_finds_the_other(model: core.Loaded, title: str, looked_at: str
     assert pattern[others, key].mean() < weight / 2
 
 
-def test_the_token_before_and_the_token_after(model: core.Loaded):
+def test_the_token_before_and_the_token_after(model: Loaded):
     assert measures.previous_token(shown(model, "The token before")[0]) > 0.99
     pattern, _, query = shown(model, "The token after")
     assert measures.next_token(pattern) > 0.7
     assert pattern[query].argmax() == query + 1
 
 
-def test_punctuation_gets_the_largest_share(model: core.Loaded):
+def test_punctuation_gets_the_largest_share(model: Loaded):
     pattern, labels, query = shown(model, "Punctuation")
     signs = [i for i, label in enumerate(labels) if label in ",."]
     assert measures.mean_received(pattern)[signs].sum() > 0.4
     assert int(pattern[query].argmax()) in signs
 
 
-def test_repeats_look_at_their_copies(model: core.Loaded):
+def test_repeats_look_at_their_copies(model: Loaded):
     pattern, labels, query = shown(model, "The same token")
     names = [label.lower() for label in labels]
     copies = [[k for k, name in enumerate(names) if name == names[q] and k != q] for q in range(len(names))]
@@ -77,7 +78,7 @@ def test_repeats_look_at_their_copies(model: core.Loaded):
     assert int(pattern[query].argmax()) in copies[query]
 
 
-def test_the_resting_place_gets_nearly_all(model: core.Loaded):
+def test_the_resting_place_gets_nearly_all(model: Loaded):
     pattern, labels, _ = shown(model, "A resting place")
     assert labels[0] == "[CLS]" and measures.sink_share(pattern) > 0.85
 

@@ -24,7 +24,10 @@ from app.rooms.generate import choices, export, routes, words
 from app.session import models as session_models
 from app.session import service
 from app.transport import messages
+from core.checkpoints import Loaded
+from core.run.request import Request
 from core.service import MAX_WRITTEN, Facts, PreparedText
+from core.write import writer
 from core.write.writer import label
 from tests.app.axe import faults
 from tests.app.browsing import PATIENCE, Screen, idle, once
@@ -36,17 +39,17 @@ expect.set_options(timeout=PATIENCE)
 STORY, FOREST = "Once upon a time there was a", "Im Wald steht ein braunes Pferd neben einem Baum."
 KING, WHO, LAST = 641, 415, 7  # LAST: the position of the text's last token
 SAID = words.COMPONENT
-Given = tuple[str, core.Request, Facts]
+Given = tuple[str, Request, Facts]
 
 
 @cache
-def storyteller() -> core.Loaded:
+def storyteller() -> Loaded:
     return core.load("storyteller")
 
 
 @cache
 def run_of(model: str, text: str) -> Given:
-    request = core.Request(model, (text,))
+    request = Request(model, (text,))
     calls, asked = service.calls(), service.service()
     key = calls.result(asked.submit(request))
     return key, request, calls.result(asked.facts(key))
@@ -117,7 +120,7 @@ def framed(body: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
 def test_words_travel_with_the_numbers_of_core() -> None:
     key = run_of("storyteller", STORY)[0]
     (begun, body), *written = framed(asked("write", run=key, path=f"{KING}", n=3, layer=1, head=2).content)
-    opening = core.opening(storyteller(), STORY, path=[KING])
+    opening = writer.opening(storyteller(), STORY, path=[KING])
     assert begun["losses"] == pytest.approx(opening.losses.tolist(), abs=1e-5)
     for told, reading in zip(begun["readings"], opening.readings, strict=True):
         ids, logits, rest, rows = told["at"]
@@ -189,7 +192,7 @@ def test_what_is_refused_while_words_come_is_said_behind_them(monkeypatch: pytes
         async for answer in begun(*arguments, **named):
             yield answer
             if not isinstance(answer, PreparedText):
-                raise core.ServerBusy("65 sentences are waiting already. Try again in a few seconds.")
+                raise core.errors.ServerBusy("65 sentences are waiting already. Try again in a few seconds.")
 
     monkeypatch.setattr(service.service(), "write", interrupted)
     kinds = [(header["kind"], header.get("sentence", "")) for header, _ in framed(asked("write", run=key, n=5).content)]
@@ -247,7 +250,7 @@ def near(found: list[float], expected: list[float]) -> bool:
 
 def test_what_is_on_the_screen_is_core_s(plain: Plain) -> None:
     page, found = plain.page, see(plain, model="Storyteller", text=STORY, path=f"{KING}.{WHO}", f=str(LAST + 1))
-    opening = core.opening(storyteller(), STORY, path=[KING, WHO])
+    opening = writer.opening(storyteller(), STORY, path=[KING, WHO])
     column = opening.readings[LAST + 1]
     told = asked("wrote", run=run_of("storyteller", STORY)[0], path=f"{KING}.{WHO}").json()[-1]
     fact = found.locator(".fact .big")
@@ -371,7 +374,7 @@ def test_the_room_opens_on_words_that_it_draws_and_rests_on_the_boldest(plain: P
     found = room(page)
     (drawn,) = core.generate(storyteller(), STORY, max_tokens=26, temperature=0.8, seed=3)
     expect(found).to_have_attribute("data-path", ".".join(map(str, drawn.ids)))
-    opening = core.opening(storyteller(), STORY, path=drawn.ids)
+    opening = writer.opening(storyteller(), STORY, path=drawn.ids)
     bold = [
         (math.log(reading.probs()[0]) - math.log(reading.taken.prob), reading.position)
         for reading in opening.readings
@@ -463,7 +466,7 @@ def test_a_beam_search_is_compared_with_greedy_and_its_other_lines_are_below(pla
     *_, (last, _) = framed(asked("beams", run=run_of("storyteller", STORY)[0], beams=3, n=8).content)
     best, *others = [(ids, log_prob) for ids, log_prob, *_ in last["finished"]]
     expect(found).to_have_attribute("data-path", ".".join(map(str, best[0])))
-    opening = core.opening(storyteller(), STORY, path=core.generate(storyteller(), STORY, max_tokens=8)[0].ids)
+    opening = writer.opening(storyteller(), STORY, path=core.generate(storyteller(), STORY, max_tokens=8)[0].ids)
     greedy = sum(math.log(column.taken.prob) for column in opening.readings if column.position >= LAST and column.taken)
     fact = found.locator(".fact .big")
     expect(fact).to_contain_text(f"The best it found has log p {best[1]:.2f}".replace("-", "−"))
@@ -614,7 +617,7 @@ def test_the_translator_writes_with_its_alignment_and_its_files_say_so(plain: Pl
     text = download.value.path().read_text(encoding="utf-8-sig")
     about = [line[2:] for line in text.splitlines() if line.startswith("#")]
     table = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
-    assert "Translator" in about[0] and "hl.opening" in "".join(about)
+    assert "Translator" in about[0] and "hl.write.writer.opening" in "".join(about)
     forest = [row for row in table if row["word"] == "forest" and row["reads"] == "the"]
     assert float(forest[0]["probability"]) == pytest.approx(0.4935, abs=1e-3) and forest[0]["taken"] == "1"
     with page.expect_download() as download:
@@ -624,7 +627,7 @@ def test_the_translator_writes_with_its_alignment_and_its_files_say_so(plain: Pl
     with page.expect_download() as download:
         found.get_by_role("button", name="SVG", exact=True).click()
     drawing = download.value.path().read_text(encoding="utf-8")
-    assert "forest" in drawing and "generate-hatch" in drawing and "hl.opening" in drawing
+    assert "forest" in drawing and "generate-hatch" in drawing and "hl.write.writer.opening" in drawing
 
 
 def test_a_spoiled_link_gives_the_room_and_a_sentence_for_each(plain: Plain) -> None:

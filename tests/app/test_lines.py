@@ -15,6 +15,7 @@ from app.attention import words as attention_words
 from app.kit import theme
 from app.session import words
 from app.transport import messages
+from core.checkpoints import Loaded
 from tests.app import models
 from tests.app.browsing import Screen, box_of
 from tests.app.plain import Plain, opened
@@ -32,12 +33,12 @@ drawn = opened("?show=lines&query=none")
 
 
 @pytest.fixture(scope="module")
-def model() -> core.Loaded:
+def model() -> Loaded:
     return core.load("minilm")
 
 
 @pytest.fixture(scope="module")
-def run(model: core.Loaded) -> core.Trace:
+def run(model: Loaded) -> core.Trace:
     return core.trace(model, words.EXAMPLE)
 
 
@@ -358,7 +359,7 @@ def test_a_long_text_is_capped_says_so_and_scrolls_inside(plain: Plain):
     plain.until(f"JSON.parse(root.querySelector('.tokenlines').dataset.queries).some(([i]) => i === {last})")
 
 
-def test_a_large_run_shows_one_token_s_lines_at_a_time_and_says_so(plain: Plain, model: core.Loaded):
+def test_a_large_run_shows_one_token_s_lines_at_a_time_and_says_so(plain: Plain, model: Loaded):
     plain.open(f"{LARGE}&query=20")
     assert plain.root.locator(".tokenlines .note").inner_text() == attention_words.COMPONENT["lines_large"]
     run = core.trace(model, " ".join([LONGER] * 3))
@@ -366,7 +367,7 @@ def test_a_large_run_shows_one_token_s_lines_at_a_time_and_says_so(plain: Plain,
     assert {key for _, key, _ in edges(plain)} == set(fewest(sent(run.attention[LAYER].row(HEAD, 20)), 80))
 
 
-def test_a_locked_key_of_a_large_run_shows_who_makes_up_most_of_what_it_gets(plain: Plain, model: core.Loaded):
+def test_a_locked_key_of_a_large_run_shows_who_makes_up_most_of_what_it_gets(plain: Plain, model: Loaded):
     plain.open(f"{LARGE}&key=3")
     column = core.trace(model, " ".join([LONGER] * 3)).attention[LAYER].pattern(HEAD)[0, :, 3]
     plain.until("JSON.parse(root.querySelector('.tokenlines').dataset.edges || '[]').length > 0")

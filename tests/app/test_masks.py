@@ -639,7 +639,9 @@ def test_presets_the_table_and_files(room: Room, browser: Browser, tmp_path: Pat
     expect(room.root.locator(".tablebox tbody tr")).to_have_count(144)
     assert room.axe() == []
     lines = room.saved("CSV: cells").read_text("utf-8-sig").splitlines()
-    assert "hl.SetMask('none')" in "\n".join(lines[:12]) and len([line for line in lines if line[0] == '"']) == 144
+    assert (
+        "hl.edits.SetMask('none')" in "\n".join(lines[:12]) and len([line for line in lines if line[0] == '"']) == 144
+    )
     drawn = room.saved("SVG").read_text("utf-8")
     assert "Without the causal mask" in drawn and drawn.count("<rect") > 200
     assert room.saved("PNG 1×").read_bytes().startswith(b"\x89PNG")

@@ -19,6 +19,7 @@ from app.session.examples import EXAMPLES, Example, first_text, fits, was_typed
 from app.session.models import MODELS
 from app.shell import request, words
 from core.checkpoints import curve
+from core.run.request import Request
 from core.write.generate import LONGEST_TARGET
 from tests.app.browsing import PATIENCE, Screen, eventually, go_to
 from tests.app.script import box, keyed, said, visit
@@ -349,7 +350,7 @@ def test_a_message_that_left_before_a_box_was_filled_does_not_take_it_back(monke
 def test_what_was_asked_to_be_written_behind_a_text_is_not_written_when_that_text_comes_back(monkeypatch):
     session = {}
     monkeypatch.setattr(request.st, "session_state", session)
-    shorter, longer = core.Request("copy", ("ab=",)), core.Request("copy", ("ab=ab",))
+    shorter, longer = Request("copy", ("ab=",)), Request("copy", ("ab=ab",))
     request.write_on(shorter)
     assert request._with_what_to_write(shorter).write == request.WRITTEN_AT_ONCE  # also on a second run of the script
     assert request._with_what_to_write(shorter).write == request.WRITTEN_AT_ONCE
@@ -383,7 +384,7 @@ def test_another_model_gets_a_text_of_its_own_where_a_model_wrote_the_last(scree
     screen.page.mouse.move(640, 600)  # away from the help, which covers the box
     screen.page.get_by_text(re.compile("^The model adds up to")).wait_for(state="detached")
     choose(screen, "Brackets")
-    screen.until(f"root.dataset.run === '{core.Request('brackets', (first_text(MODELS['brackets']),)).key}'")
+    screen.until(f"root.dataset.run === '{Request('brackets', (first_text(MODELS['brackets']),)).key}'")
     assert_text(screen, first_text(MODELS["brackets"]))
 
 
@@ -400,7 +401,7 @@ def test_back_takes_back_a_view_a_sentence_and_a_model_one_at_a_time(screen: Scr
     screen.page.locator(".st-key-explore_stage .hl[data-painted]").wait_for()
     assert_text(screen, "cab=abc")
     screen.page.go_back()
-    screen.until(f"root.dataset.run === '{core.Request('sort', (first_text(MODELS['sort']),)).key}'")
+    screen.until(f"root.dataset.run === '{Request('sort', (first_text(MODELS['sort']),)).key}'")
     assert_text(screen, first_text(MODELS["sort"]))
     screen.page.go_back()
     screen.wait(layer="0", head="2")

@@ -23,6 +23,7 @@ from app.rooms.positions.component import ENTRY
 from app.session import models, service
 from app.transport import messages, modules
 from core.labs.positions import context_extensions, end_loss, token_vs_position, with_rope_scaling
+from core.run.request import Request
 from core.service import Facts
 from tests.app.browsing import PATIENCE, Screen, box_of, eventually
 from tests.app.lab import Lab, away, everywhere, printed, sized
@@ -39,7 +40,7 @@ WORDS = words.COMPONENT
 
 def facts_of(name: str, text: str | None = None) -> Facts:
     shared = service.service()
-    return ask(shared.facts(ask(shared.submit(core.Request(name, (text or TEXTS[name],))))))
+    return ask(shared.facts(ask(shared.submit(Request(name, (text or TEXTS[name],))))))
 
 
 def values_of(run: Facts, **said: str) -> dict[str, str]:
@@ -107,7 +108,7 @@ def test_what_a_link_says_of_an_order() -> None:
     run = facts_of("minilm")
     opening = values_of(run)
     assert (opening["lab"], opening["order"], opening["kind"], opening["query"]) == ("swap", "drop", "learned", "10")
-    assert choices.edits_of(run, opening, choices.places_of(run, opening)) == (core.DropPositions(),)
+    assert choices.edits_of(run, opening, choices.places_of(run, opening)) == (core.edits.DropPositions(),)
     swapped = choices.places_of(run, values_of(run, order="words", swap="8-2"))
     assert swapped == (0, 1, 8, 3, 4, 5, 6, 7, 2, *range(9, 16))
     assert choices.places_of(run, values_of(run, order="words", places="0-1.8.3-7.2.9-15")) == swapped
@@ -117,7 +118,7 @@ def test_what_a_link_says_of_an_order() -> None:
     assert sorted(shuffled) == list(range(16)) and shuffled[0] == 0 and shuffled[15] == 15
     # of a decoder and of a pair, whose stack has to be named
     pair = facts_of("translator")
-    assert choices.edits_of(pair, values_of(pair, stack="decoder"), ()) == (core.DropPositions("decoder"),)
+    assert choices.edits_of(pair, values_of(pair, stack="decoder"), ()) == (core.edits.DropPositions("decoder"),)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +172,8 @@ def changed(client: TestClient, run: Facts, **params: object) -> tuple[dict, byt
 def test_an_order_is_a_run_of_its_own(client: TestClient) -> None:
     run = facts_of("minilm")
     header, body = changed(client, run, order="words", swap="2-8", site="encoder")
-    edited = core.trace(core.load("minilm"), ANIMAL, interventions=[core.SetPositions(header["places"])])
-    trained = local().engine.run(core.Request("minilm", (ANIMAL,)))
+    edited = core.trace(core.load("minilm"), ANIMAL, interventions=[core.edits.SetPositions(header["places"])])
+    trained = local().engine.run(Request("minilm", (ANIMAL,)))
     now = np.frombuffer(body, "<u2", header["cells"], header["weights_now_at"]).reshape(6, 12, 16, 16) / 65535
     for record in edited.attention:
         assert np.abs(now[record.layer] - record.pattern().numpy()).max() < 1e-5
@@ -227,8 +228,8 @@ def test_two_words_that_change_places_are_core_s(client: TestClient) -> None:
     run = facts_of("storyteller")
     answer = got(client, "swap", run, swap="2-6", cond="trained")
     header, body = messages.unpack(answer.content)
-    before = local().engine.run(core.Request("storyteller", (run.source.text,)))
-    after = core.trace(before.loaded, run.source.text, interventions=[core.SwapWords(2, 6)])
+    before = local().engine.run(Request("storyteller", (run.source.text,)))
+    after = core.trace(before.loaded, run.source.text, interventions=[core.edits.SwapWords(2, 6)])
     found = token_vs_position(before, after, range(6), 2, 6)
     for name, values in (("along", found.along), ("still", found.still)):
         sent = np.frombuffer(body, "<f4", 48, header[f"{name}_at"]).reshape(6, 8)
@@ -347,7 +348,7 @@ def test_positions_taken_away_words_dragged_and_a_link_that_brings_it_back(
     assert room.axe() == []
     room.root.locator(".grid svg rect").nth(1 * 6 + 3).click()  # heads downward, layers to the right
     room.has("head", "3.1")
-    trained = local().engine.run(core.Request("minilm", (ANIMAL,)))
+    trained = local().engine.run(Request("minilm", (ANIMAL,)))
     assert room.map(0) == pytest.approx(trained.attention[3].row(1, 10).max().item(), abs=1e-4)
     # animal is dragged onto street: until the run has answered, no sentence stands there
     room.has("pending", "false")
@@ -422,9 +423,9 @@ def test_a_choice_is_in_the_address_back_takes_it_back_and_the_link_leads_there(
 def test_two_words_swapped_by_list_drag_keys_and_link(room: Room, browser: Browser, tmp_path: Path) -> None:
     room.open(lab="swap", model="Storyteller", text=KING)
     room.has("pending", "false")
-    run = local().engine.run(core.Request("storyteller", (KING,)))
+    run = local().engine.run(Request("storyteller", (KING,)))
     first, second = map(int, (room.root.get_attribute("data-pair") or "").split("-"))
-    after = core.trace(run.loaded, KING, interventions=[core.SwapWords(first, second)])
+    after = core.trace(run.loaded, KING, interventions=[core.edits.SwapWords(first, second)])
     found = token_vs_position(run, after, range(6), first, second)
     layer, head = divmod(int(found.word.argmax()), 8)
     room.has("head", f"{layer}.{head}")
@@ -574,7 +575,7 @@ def test_the_models_own_positions_and_nothing_that_it_does_not_have(room: Room) 
 def test_clocks_and_a_decoders_order(room: Room) -> None:
     room.open(lab="clock", model="Storyteller", text=KING)
     room.says("only the distance counts: at distance 1 the score is 7.23, wherever the two words are")
-    king = local().engine.run(core.Request("storyteller", (KING,)))
+    king = local().engine.run(Request("storyteller", (KING,)))
     assert room.number("score") == pytest.approx(king.attention[1].scores(0, 11, 10).item(), abs=1e-4)
     assert room.number("shift") < 1e-4
     score = f"{king.attention[1].scores(0, 11, 10).item():.2f}"
@@ -747,8 +748,8 @@ def test_clocks_longer_texts_and_other_kinds_are_core_s(client: TestClient) -> N
     king = facts_of("storyteller")
     dials = got(client, "dials", king).json()
     pair = ask(service.service().pairs_to_swap(king.key, "target" if king.target else "source"))[0]
-    run = local().engine.run(core.Request("storyteller", (king.source.text,)))
-    after = core.trace(run.loaded, king.source.text, interventions=[core.SwapWords(*pair)])
+    run = local().engine.run(Request("storyteller", (king.source.text,)))
+    after = core.trace(run.loaded, king.source.text, interventions=[core.edits.SwapWords(*pair)])
     by = token_vs_position(run, after, range(6), *pair).word
     for name, values in (("slow", by), ("fast", -by)):
         found = dials[name]
@@ -834,7 +835,7 @@ def test_no_lab_is_empty_on_a_model_that_lacks_it(room: Room, finding: str) -> N
 def test_the_distance_of_a_clock_by_slider_keys_drag_and_link(room: Room) -> None:
     room.open(find="fast", model="Storyteller", text=KING)
     own = int(room.number("distance"))
-    run = local().engine.run(core.Request("storyteller", (KING,)))
+    run = local().engine.run(Request("storyteller", (KING,)))
     clock = got_clock(room)
     assert room.number("score") == pytest.approx(run.attention[clock[0]].scores(*clock[1:]).item(), abs=1e-3)
     expect(room.root.locator(".foot .ok")).to_contain_text("pairs add up to the run’s score")

@@ -40,12 +40,12 @@ def ran(there: screen.Screen, model: str = "") -> Request:
         ({"view": "explore", "edits": "temperature_2"}, ()),  # of no room that has such a choice
         ({"view": "nowhere", "edits": "temperature_2"}, ()),
         ({"view": "Training", "edits": "temperature_2"}, ()),
-        ({"view": "masks", "mask": "window", "window": "2"}, (core.SetMask("window", 2),)),
-        ({"view": "masks", "lab": "scale", "scale": "off"}, (core.NoScale(),)),
-        ({"view": "positions", "order": "drop"}, (core.DropPositions(),)),
+        ({"view": "masks", "mask": "window", "window": "2"}, (core.edits.SetMask("window", 2),)),
+        ({"view": "masks", "lab": "scale", "scale": "off"}, (core.edits.NoScale(),)),
+        ({"view": "positions", "order": "drop"}, (core.edits.DropPositions(),)),
         ({"view": "positions", "lab": "clock"}, ()),
-        ({"view": "step", "edits": "temperature_2"}, (core.Temperature(2),)),
-        ({"view": "whatif", "edits": "temperature_2"}, (core.Temperature(2),)),
+        ({"view": "step", "edits": "temperature_2"}, (core.edits.Temperature(2),)),
+        ({"view": "whatif", "edits": "temperature_2"}, (core.edits.Temperature(2),)),
     ],
 )
 def test_what_is_chosen_comes_after_the_edits_of_the_link(said: Mapping[str, str], edits: tuple[Edit, ...]) -> None:
@@ -63,7 +63,7 @@ def test_another_model_reads_the_text_of_a_link_and_the_words_that_the_links_own
     sizes = []
     for model in ("", "minilm"):
         (moved,) = ran(swapped, model).interventions
-        assert isinstance(moved, core.SetPositions)
+        assert isinstance(moved, core.edits.SetPositions)
         sizes.append(sum(len(one) if isinstance(one, range) else 1 for one in moved.places))
     n = len(core.trace(core.load("storyteller"), TEXT).source), len(core.trace(core.load("minilm"), TEXT).source)
     assert tuple(sizes) == n and n[0] != n[1]

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import core
 from app.attention import in_progress
 from app.attention import params as attention_params
 from app.attention import place as attention_place
 from app.attention.place import Place
 from app.kit import params as kit_params
 from app.session import service, words
+from core.checkpoints import Loaded
 from core.errors import TextError
 from core.run.request import Request
 from core.service import engine
@@ -157,7 +157,7 @@ def test_a_bug_is_a_sentence_too_and_its_traceback_goes_to_the_log(monkeypatch, 
     run(app, "A cat.")
     real = engine.run_request
 
-    def broken(loaded: core.Loaded, job, *more):
+    def broken(loaded: Loaded, job, *more):
         if job.request.texts == ("A dog.",):
             raise RuntimeError("secret detail")
         return real(loaded, job, *more)

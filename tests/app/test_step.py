@@ -344,7 +344,7 @@ def test_one_token_through_one_layer(plain: Plain) -> None:
     assert "68 %" in big(plain)
     root.get_by_role("button", name=words.COMPONENT["run_it"]).click()
     plain.until("root.dataset.edited === 'true'")
-    edit = core.EditMask("encoder", 3, queries=[10], keys=[2], head=1)
+    edit = core.edits.EditMask("encoder", 3, queries=[10], keys=[2], head=1)
     after = walk(core.trace(run_of("minilm", ANIMAL).loaded, ANIMAL, interventions=[edit]), "encoder", 3, 10)
     go(plain, "add1")
     assert f"and {long(after.values['attn.out'])} long make" in big(plain)

@@ -20,6 +20,7 @@ from app.attention import selection as attention_selection
 from app.attention import words as attention_words
 from app.session.examples import MARY
 from app.shell import registry
+from core.read.edge_attribution import head_logit_attribution
 from core.read.head_roles import opening_edges
 from core.read.measures import correlation
 from core.service.facts import facts_of
@@ -93,7 +94,7 @@ def test_it_opens_on_a_finding_and_page_keys_walk_through_the_others(plain: Plai
 
     # The map of all heads: pointing shows a head, and only a click keeps it.
     grid = root.locator(".headmap .grid")
-    additions = core.head_logit_attribution(run)[0]
+    additions = head_logit_attribution(run)[0]
     box = box_of(grid.locator("canvas").first)
     chosen = {name: plain.data()[name] for name in ("layer", "head")}
     plain.page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 8)
@@ -377,7 +378,7 @@ def test_heads_are_coloured_by_the_candidate_that_is_pressed(plain: Plain, run: 
     plain.open("?model=smollm2&by=first")
     root, keys = plain.root, plain.page.keyboard
     rows = root.locator(".bars.writes .rows button")
-    additions = core.head_logit_attribution(run, tokens=run.predictions([TO], 5).ids[0])
+    additions = head_logit_attribution(run, tokens=run.predictions([TO], 5).ids[0])
 
     def is_of(which: int, word: str) -> None:
         for i in range(5):

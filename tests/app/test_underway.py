@@ -28,6 +28,7 @@ from app.transport import messages as transport_messages
 from core.errors import RunCancelled
 from core.run.request import Request
 from core.service import THUMBNAIL, LocalService
+from core.service.engine import Engine
 from core.service.facts import facts_of
 from core.service.pictures import MAX_RUNS, RunInProgress, RunsInProgress
 from core.trace import Trace
@@ -37,7 +38,7 @@ from tests.app.test_pack import SMALL
 
 def local() -> LocalService:
     loaded = core.load("minilm")
-    return LocalService(core.Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded))
+    return LocalService(Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded))
 
 
 def test_a_picture_is_the_same_with_thumbnails_made_beside_the_pass():

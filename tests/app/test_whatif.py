@@ -32,6 +32,7 @@ from app.shell import routes
 from app.transport import messages, visitors
 from core.edits import Ablate, EditMask, to_text
 from core.read import comparison
+from core.read.comparison import answer_change
 from core.run.request import Request
 from core.service import AblateHeads, Facts
 from tests.app.lab import everywhere
@@ -221,16 +222,16 @@ def test_a_link_stands_beside_with_all_that_it_says(client: TestClient, capsys: 
 @pytest.mark.parametrize(
     "there, edits",
     [
-        ({"view": "masks", "mask": "window", "window": "2"}, (core.SetMask("window", 2),)),
-        ({"view": "masks", "forbid": "13-9,5-0..2"}, (core.EditMask(cells=((13, range(9, 10)), (5, range(3)))),)),
-        ({"view": "masks", "lab": "scale", "scale": "off"}, (core.NoScale(),)),
+        ({"view": "masks", "mask": "window", "window": "2"}, (core.edits.SetMask("window", 2),)),
+        ({"view": "masks", "forbid": "13-9,5-0..2"}, (core.edits.EditMask(cells=((13, range(9, 10)), (5, range(3)))),)),
+        ({"view": "masks", "lab": "scale", "scale": "off"}, (core.edits.NoScale(),)),
         ({"view": "masks", "lab": "padding", "mask": "none"}, ()),
-        ({"view": "positions", "order": "drop"}, (core.DropPositions(),)),
+        ({"view": "positions", "order": "drop"}, (core.edits.DropPositions(),)),
         (
             {"view": "positions", "order": "words", "swap": "3-7"},
-            (core.SetPositions((0, 1, 2, 7, 4, 5, 6, 3, *range(8, 14))),),
+            (core.edits.SetPositions((0, 1, 2, 7, 4, 5, 6, 3, *range(8, 14))),),
         ),
-        ({"view": "step", "edits": "temperature_2"}, (core.Temperature(2),)),
+        ({"view": "step", "edits": "temperature_2"}, (core.edits.Temperature(2),)),
         ({"view": "generate", "t": "0.5"}, ()),
     ],
 )
@@ -240,7 +241,7 @@ def test_what_is_chosen_in_the_room_of_a_link_comes_along(
     address = f"?{urlencode({'model': 'Storyteller', 'text': DOROTHY, **there})}"
     found = side(client, facts(), against=address, pick="off")
     loaded = core.load("storyteller")
-    change = core.answer_change(core.trace(loaded, DOROTHY), core.trace(loaded, DOROTHY, interventions=edits))
+    change = answer_change(core.trace(loaded, DOROTHY), core.trace(loaded, DOROTHY, interventions=edits))
     assert found["kl"] == pytest.approx(change.kl, rel=1e-3, abs=1e-6) and (found["kl"] > 1e-3) == bool(edits)
     assert found["there"].get("with", "") == to_text(edits)
 
@@ -253,19 +254,19 @@ def test_words_that_were_written_come_along_with_a_link(client: TestClient) -> N
     b = core.trace(loaded, f"{DOROTHY} Em")
     assert b.source.ids[-1] == em and found["source"] == list(b.source.labels) and found["linked"]
     assert found["there"]["text"] == f"{DOROTHY} Em"
-    change = core.answer_change(core.trace(loaded, DOROTHY), b)
+    change = answer_change(core.trace(loaded, DOROTHY), b)
     assert found["kl"] == pytest.approx(change.kl, rel=1e-3)
 
 
 def test_both_sides_have_their_own_edits_and_can_be_swapped(client: TestClient) -> None:
-    silent, warm = Ablate("decoder", 0, 5), core.Temperature(2)
+    silent, warm = Ablate("decoder", 0, 5), core.edits.Temperature(2)
     loaded, own = core.load("storyteller"), "ablate_decoder_L0_H5"
     ask, asked = service.calls(), service.service()
     run = ask.result(asked.facts(ask.result(asked.submit(Request("storyteller", (DOROTHY,), interventions=(silent,))))))
     a, plain = core.trace(loaded, DOROTHY, interventions=[silent]), core.trace(loaded, DOROTHY)
 
     def check(found: dict[str, Any], a: core.Trace, b: core.Trace) -> None:
-        change = core.answer_change(a, b)
+        change = answer_change(a, b)
         assert found["kl"] == pytest.approx(change.kl, rel=1e-3, abs=1e-6)
         assert [word[0] for word in found["words"]] == [word.id for word in change.words]
 
@@ -293,7 +294,7 @@ def test_a_link_to_this_room_has_the_changes_that_are_kept_there() -> None:
     address = f"?{urlencode({'view': 'whatif', 'text': UNCLE, 'with': 'noscale', 'edits': 'temperature_2'})}"
     elsewhere = address.replace("whatif", "explore")
     here, there = [ask(resolving.resolve(session_screen.from_link(one))).interventions for one in (address, elsewhere)]
-    assert here == (core.NoScale(), core.Temperature(2)) and there == (core.NoScale(),)
+    assert here == (core.edits.NoScale(), core.edits.Temperature(2)) and there == (core.edits.NoScale(),)
     opening = kit_params.opening(changes.PARAMS, facts())
     values, notes = kit_params.read(changes.PARAMS, facts(), {"against": address.replace("temperature_2", "x_1")})
     assert values["against"] == "" and "whose model is here" in notes[0]
@@ -378,7 +379,7 @@ def test_the_pick_is_an_edit_of_core() -> None:
 
 
 def test_a_sweep_with_other_changes_in_place(client: TestClient) -> None:
-    edits = (core.NoScale(), Ablate("decoder", 0, 6))
+    edits = (core.edits.NoScale(), Ablate("decoder", 0, 6))
     parts, about = swept(client, facts(), edits="noscale~ablate_decoder_L0_H6")
     run = core.trace(core.load("storyteller"), DOROTHY, interventions=edits)
     em = int(parts[0]["watched"][0])
@@ -393,7 +394,7 @@ def test_a_sweep_with_other_changes_in_place(client: TestClient) -> None:
     assert max(abs(plain[row] - p) for row, p in rows(parts).items()) > 0.1
     assert "NoScale" in about["snippet"] and "no 1/√d" not in about["table"][2].splitlines()[-1]
     both = side(client, facts(), edits="noscale", layer="0", head="6")
-    alone = core.answer_change(core.trace(core.load("storyteller"), DOROTHY), run)
+    alone = answer_change(core.trace(core.load("storyteller"), DOROTHY), run)
     assert both["likeliest"][1][3] == pytest.approx(alone.likeliest[1].after, abs=1e-4)  # type: ignore[index]
 
 

@@ -106,7 +106,7 @@ def test_three_tests_of_a_head_and_an_mlp(client: TestClient, capsys: pytest.Cap
     assert silent["tests"][1][2] == pytest.approx(0.6544, abs=0.002)
     mlp = found("m21")
     assert mlp["tests"][0][1] == pytest.approx(-1.519, abs=0.01)
-    assert "hl.Component('mlp', 21, 0)" in mlp["snippet"]
+    assert "hl.patching.Component('mlp', 21, 0)" in mlp["snippet"]
     # without another sentence there are two
     alone = found("z23.3", against="", how="zero")
     assert [name for name, _, _ in alone["tests"]] == ["zero", "mean"]

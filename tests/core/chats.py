@@ -9,6 +9,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 import core
+from core.checkpoints import Loaded
 from core.model.chat import ChatTemplate
 
 # As their authors published them: Apache-2.0 (SmolLM2, Qwen2.5, Mistral), MIT (Phi-3, Zephyr); of Llama 3 and Gemma the form that
@@ -117,7 +118,7 @@ def chat_tokenizer(name: str) -> Tokenizer:
     return tokenizer
 
 
-def chat_model(name: str = "SmolLM2") -> core.Loaded:
+def chat_model(name: str = "SmolLM2") -> Loaded:
     """A small decoder with random weights that reads conversations as a published model does."""
     tokenizer = chat_tokenizer(name)
     sizes: dict[str, Any] = {"d_model": 24, "n_heads": 3, "d_head": 8, "d_ff": 32, "n_decoder_layers": 2, "n_ctx": 512}

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from core import AttentionRecord, Loaded, ModelConfig, build
+from core import AttentionRecord, ModelConfig, build
+from core.checkpoints import Loaded
 
 TINY: dict[str, Any] = {"vocab_size": 61, "d_model": 20, "n_heads": 4, "d_head": 6, "d_ff": 23, "n_ctx": 37}
 KINDS: dict[str, dict[str, int]] = {

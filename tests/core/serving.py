@@ -10,15 +10,17 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-import core
+from core.checkpoints import Loaded
+from core.run.request import Request
 from core.service import LocalService
+from core.service.engine import Engine
 from core.trace import Trace
 from tests.core.conftest import make_loaded
 from tests.core.test_engine import word_tokenizer
 
 T = TypeVar("T")
 TEXT = "the cat sat on a mat and the cat ran far away from all of us"
-REQUEST = core.Request("one", (TEXT,))
+REQUEST = Request("one", (TEXT,))
 CONFIGS: dict[str, dict[str, Any]] = {
     "encoder": {"n_encoder_layers": 2},
     "decoder": {"n_decoder_layers": 3, "window": 4, "windowed_layers": (1,)},
@@ -27,20 +29,20 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-def loader(name: str, **_: Any) -> core.Loaded:
+def loader(name: str, **_: Any) -> Loaded:
     loaded = make_loaded(seed=3, **({"n_heads": 4, "n_ctx": 512} | CONFIGS.get(name, {"n_decoder_layers": 2})))
     return replace(loaded, tokenizer=word_tokenizer())
 
 
-def service(load: Callable[..., core.Loaded] = loader, **options: Any) -> LocalService:
-    return LocalService(core.Engine(device=torch.device("cpu"), load_model=load, **options))
+def service(load: Callable[..., Loaded] = loader, **options: Any) -> LocalService:
+    return LocalService(Engine(device=torch.device("cpu"), load_model=load, **options))
 
 
 def ask(call: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(call)
 
 
-def run_of(shared: LocalService, request: core.Request = REQUEST) -> Trace:
+def run_of(shared: LocalService, request: Request = REQUEST) -> Trace:
     return shared.engine.run(request)
 
 

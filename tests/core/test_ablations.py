@@ -11,6 +11,7 @@ import torch
 
 import core
 from core import device
+from core.checkpoints import Loaded
 from core.errors import StaleTrace, TextError, TooLarge
 from core.model.text import from_ids, pad
 from core.patching import edited_runs
@@ -19,7 +20,7 @@ from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, doubled, texts
 from tests.thorough import part
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
@@ -32,7 +33,7 @@ def test_a_batch_of_silenced_heads_is_what_each_alone_gives(
     loaded = make_loaded(**config)
     sources, targets = texts(loaded.config.kind, "right", random.Random(5))
     stack = loaded.config.stacks[0][0]
-    edits: Any = (core.Temperature(0.7), Custom(f"{stack}.blocks.1.attn.hook_pattern", lambda p: p.flip(-1)))
+    edits: Any = (core.edits.Temperature(0.7), Custom(f"{stack}.blocks.1.attn.hook_pattern", lambda p: p.flip(-1)))
     run = core.trace_tokens(loaded, sources, targets, edits).text(1)
     told: list[tuple[int, int]] = []
     found = run.ablate_heads(watch=lambda done, of: told.append((done, of)))
@@ -43,7 +44,7 @@ def test_a_batch_of_silenced_heads_is_what_each_alone_gives(
     encoder = loaded.config.kind == "encoder"
     assert (found.position is None) == encoder and (encoder or found.position == real[-1])
     for effect in found.heads:
-        cut = core.Ablate(effect.stack, effect.layer, effect.head, effect.site)  # type: ignore[arg-type]
+        cut = core.edits.Ablate(effect.stack, effect.layer, effect.head, effect.site)  # type: ignore[arg-type]
         single = core.trace_tokens(loaded, sources, targets, (*edits, cut)).text(1)
         if encoder:
             a, b = (r.last_residual(torch.tensor(real))[1].mean(0) for r in (run, single))
@@ -99,7 +100,9 @@ def test_a_run_is_like_itself_and_unlike_an_edited_one(tiny: Tiny, kind: str) ->
     stack = loaded.config.stacks[-1][0]
     edit: Any = Custom(f"{stack}.blocks.1.hook_resid_pre", doubled)
     a, same = core.trace(loaded, ids=IDS, target_ids=target), core.trace(loaded, ids=IDS, target_ids=target)
-    b = core.trace(loaded, ids=IDS, target_ids=target, interventions=[core.Ablate(stack, 0, 1), core.NoScale(stack, 1)])
+    b = core.trace(
+        loaded, ids=IDS, target_ids=target, interventions=[core.edits.Ablate(stack, 0, 1), core.edits.NoScale(stack, 1)]
+    )
     alike = core.compare(a, same)
     assert all(head.largest == head.moved == 0 for head in alike.heads) and alike.kl == pytest.approx(0, abs=1e-6)
     assert all(point.largest == 0 for point in alike.stream)

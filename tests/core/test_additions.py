@@ -12,16 +12,19 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.errors import HeadlightError
 from core.model.transformer import MLP
 from core.read.layer_walk import additions, by_head, normed, start, strongest_neurons, walk
+from core.run.request import Request
 from core.service import LayerWalk, LocalService, WalkNumber
+from core.service.engine import Engine
 from tests.core.serving import assert_plain
 from tests.core.test_layer_walk import IDS, LAYERS, animal
 
 T = TypeVar("T")
-Tiny = Callable[..., core.Loaded]
-REQUEST = core.Request("minilm", ("The animal didn't cross the street because it was too tired.",))
+Tiny = Callable[..., Loaded]
+REQUEST = Request("minilm", ("The animal didn't cross the street because it was too tired.",))
 
 
 def ask(call: Coroutine[Any, Any, T]) -> T:
@@ -30,7 +33,7 @@ def ask(call: Coroutine[Any, Any, T]) -> T:
 
 @cache
 def service() -> LocalService:
-    shared = LocalService(core.Engine(device=torch.device("cpu")))
+    shared = LocalService(Engine(device=torch.device("cpu")))
     shared.engine.run(REQUEST)
     return shared
 
@@ -125,7 +128,7 @@ def test_what_a_layer_does_not_have_is_refused_in_a_sentence() -> None:
 
 def test_guesses_of_a_service_are_core_s() -> None:
     shared = service()
-    request = core.Request("storyteller", ('The wolf knocked at the door and said, "Open the',))
+    request = Request("storyteller", ('The wolf knocked at the door and said, "Open the',))
     key = request.key
     shared.engine.run(request)
     found = ask(shared.guesses(key))

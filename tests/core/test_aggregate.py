@@ -9,10 +9,11 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.errors import TooLarge
 from core.read import measures
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5]
 
 

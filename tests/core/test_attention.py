@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.model import rules
 from core.model.custom_mask import Region, apply_regions
 from core.model.rules import MaskRule, ScoreRule
@@ -18,7 +19,7 @@ from core.run.attention import AttentionRecord
 from core.run.recorder import HeldTensor
 from tests.core.conftest import fused_error
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 
 
 def record_of(n: int, heads: int = 4, kv: int = 2, d_head: int = 8, **mask: Any) -> AttentionRecord:
@@ -136,7 +137,7 @@ def test_every_hidden_cell_has_its_reason() -> None:
 
 def test_values_of_a_long_run_come_back_from_another_pass(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded, ids = tiny(n_kv_heads=2, position="rotary"), list(range(12))
-    edit = core.Ablate("decoder", 0, 1)
+    edit = core.edits.Ablate("decoder", 0, 1)
     short = core.trace(loaded, ids=ids, interventions=[edit])
     monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)  # core.trace itself is the function
     long = core.trace(loaded, ids=ids, interventions=[edit])
@@ -177,7 +178,7 @@ def test_what_a_head_writes_adds_up_to_the_sublayers_output(tiny: Tiny) -> None:
 def test_bias_and_temperature_enter_the_recomputed_pattern(tiny: Tiny) -> None:
     for position in ("alibi", "relative"):
         loaded = tiny(position=position)
-        run = core.trace(loaded, ids=list(range(9)), interventions=[core.Temperature(1.7)])
+        run = core.trace(loaded, ids=list(range(9)), interventions=[core.edits.Temperature(1.7)])
         spelled: dict[str, torch.Tensor] = {}
         points = {
             n: (lambda x, n=n, spelled=spelled: spelled.update({n: x}))
@@ -185,7 +186,7 @@ def test_bias_and_temperature_enter_the_recomputed_pattern(tiny: Tiny) -> None:
             if n.endswith("pattern")
         }
         with core.hooked(loaded.model, points):
-            core.trace(loaded, ids=list(range(9)), interventions=[core.Temperature(1.7)])
+            core.trace(loaded, ids=list(range(9)), interventions=[core.edits.Temperature(1.7)])
         for record in run.attention:
             assert (record.pattern() - spelled[f"{record.name}.hook_pattern"][0]).abs().max() <= 1e-6
 

@@ -11,13 +11,14 @@ import torch
 
 import core
 from core import device
+from core.checkpoints import Loaded
 from core.errors import StaleTrace, TextError, TooLarge
 from tests.core.conftest import make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import CUSTOM, Custom, doubled, texts, tilted
 from tests.thorough import part
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 DECODERS = [config for config in SAMPLE if config["head"] == "lm"]
 
@@ -28,7 +29,7 @@ def test_contributions_add_up_to_the_logit(config: dict[str, Any]) -> None:
     rng = random.Random(name(config))
     sources, targets = texts(loaded.config.kind, rng.choice(("none", "left", "right")), rng)
     stack, n = loaded.config.stacks[-1]
-    edits: list[Any] = [core.Ablate(stack, n - 1, 1)] if rng.random() < 0.5 else []
+    edits: list[Any] = [core.edits.Ablate(stack, n - 1, 1)] if rng.random() < 0.5 else []
     run = core.trace_tokens(loaded, sources, targets, tuple(edits)).text(1)
     tokens = run.source if run.target is None else run.target
     real = [i for i, padding in enumerate(tokens.padding) if not padding]
@@ -81,9 +82,9 @@ def test_a_heads_part_is_what_the_logit_loses_without_it_where_nothing_follows(t
     silent: Any = Custom("decoder.blocks.0.mlp.hook_post", torch.zeros_like)
     found = core.trace(loaded, ids=IDS, interventions=[silent]).logit_attribution(5, 11)
     for head in range(4):
-        cut = core.trace(loaded, ids=IDS, interventions=[silent, core.Ablate("decoder", 0, head)]).logit_attribution(
-            5, 11
-        )
+        cut = core.trace(
+            loaded, ids=IDS, interventions=[silent, core.edits.Ablate("decoder", 0, head)]
+        ).logit_attribution(5, 11)
         (part,) = [part.value for part in found.parts if part.part == "head" and part.head == head]
         assert found.logit - cut.logit == pytest.approx(part, abs=1e-5)
 
@@ -137,7 +138,7 @@ def test_any_moments_value_is_what_passed_there(config: dict[str, Any]) -> None:
     rng = random.Random(name(config))
     sources, targets = texts(loaded.config.kind, "right", rng)
     stack = loaded.config.stacks[0][0]
-    edits: Any = (core.Ablate(stack, 0, 2), Custom(f"{stack}.blocks.0.attn.hook_v", CUSTOM["hook_v"][0]))
+    edits: Any = (core.edits.Ablate(stack, 0, 2), Custom(f"{stack}.blocks.0.attn.hook_v", CUSTOM["hook_v"][0]))
     run = core.trace_tokens(loaded, sources, targets, edits)
     seen: dict[str, torch.Tensor] = {}
     points = {point: p for point, p in core.hook_points(loaded.model).items() if p.axes}

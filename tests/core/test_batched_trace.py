@@ -17,10 +17,12 @@ from core import device
 from core.errors import InterventionError, RunCancelled, TextError, TooLarge
 from core.model.hooks import ReadHook, hooked
 from core.model.text import from_ids
+from core.run.request import Request
 from core.run.trace import trace_batch
 from core.run.trace_record import TraceRecord
 from core.service import RunHandle, jobs
 from core.service import engine as engine_module
+from core.service.engine import Engine
 from core.trace import Trace
 from tests.core.conftest import make_loaded
 from tests.core.test_engine import WORDS, Gate, engine, sentences
@@ -118,8 +120,8 @@ def waiting(*tickets: RunHandle[Trace]) -> None:
         time.sleep(0.005)
 
 
-def ask(shared: core.Engine, *texts: str, **more: Any) -> list[RunHandle[Trace]]:
-    return [shared.submit(core.Request("one", (text,), **more)) for text in texts]
+def ask(shared: Engine, *texts: str, **more: Any) -> list[RunHandle[Trace]]:
+    return [shared.submit(Request("one", (text,), **more)) for text in texts]
 
 
 def test_short_texts_that_wait_run_in_one_pass_and_each_gets_its_own() -> None:
@@ -129,16 +131,16 @@ def test_short_texts_that_wait_run_in_one_pass_and_each_gets_its_own() -> None:
     assert gate.begun.wait(10)
     texts = [f"{word} ran far {'away ' * i}from us" for i, word in enumerate(WORDS[:4])]
     tickets = ask(shared, *texts)
-    edited = ask(shared, "the cat sat", interventions=(core.Temperature(2.0),))
+    edited = ask(shared, "the cat sat", interventions=(core.edits.Temperature(2.0),))
     waiting(*tickets, *edited)
     jobs = {job.request.texts[0]: job for job in shared._jobs.values() if not job.request.interventions}
     gate.open.set()
     for ticket, text in zip(tickets, texts, strict=True):
         run = ticket.result()
-        assert run.source.text == text and shared.run(core.Request("one", (text,))) is run
+        assert run.source.text == text and shared.run(Request("one", (text,))) is run
         check_alone(run, core.trace(run.loaded, text))
         assert (jobs[text].layers_done, jobs[text].layers_total) == (2, 2)
-    assert edited[0].result().interventions == (core.Temperature(2.0),)
+    assert edited[0].result().interventions == (core.edits.Temperature(2.0),)
     shared._queue.submit(lambda: None).result()
     assert gate.layers == 2 + 2 + 2 + 2 * 4, "the first, four in one pass, the edited one, and four to compare"
     assert shared.status()["running_or_waiting"] == 0
@@ -192,7 +194,7 @@ def test_who_leaves_a_pass_that_others_wait_for_ends_alone() -> None:
     for ticket in (leaves, gone):
         with pytest.raises(RunCancelled):
             ticket.result()
-    assert shared.run(core.Request("one", ("on a mat",))).source.text == "on a mat"
+    assert shared.run(Request("one", ("on a mat",))).source.text == "on a mat"
 
 
 def test_a_pass_that_nobody_waits_for_ends_at_its_next_layer() -> None:
@@ -240,7 +242,7 @@ def test_texts_that_many_threads_ask_for_at_once_are_each_their_own() -> None:
     texts = sentences(120)
 
     def visit(text: str) -> bool:
-        run = shared.run(core.Request("one", (text,)))
+        run = shared.run(Request("one", (text,)))
         return run.source.text == text and torch.equal(
             run.attention[0].mask(), core.trace(run.loaded, text).attention[0].mask()
         )
@@ -250,8 +252,8 @@ def test_texts_that_many_threads_ask_for_at_once_are_each_their_own() -> None:
 
 
 def test_what_is_edited_written_on_or_has_a_target_runs_by_itself() -> None:
-    assert not jobs.is_short(core.Request("one", ("the cat",), "le chat"))
-    assert not jobs.is_short(core.Request("one", ("the cat",), write=3))
-    assert not jobs.is_short(core.Request("one", ("the cat", "the mat")))
-    assert not jobs.is_short(core.Request("one", ("the cat",), None, (core.Temperature(2.0),)))
-    assert jobs.is_short(core.Request("one", ("the cat",)))
+    assert not jobs.is_short(Request("one", ("the cat",), "le chat"))
+    assert not jobs.is_short(Request("one", ("the cat",), write=3))
+    assert not jobs.is_short(Request("one", ("the cat", "the mat")))
+    assert not jobs.is_short(Request("one", ("the cat",), None, (core.edits.Temperature(2.0),)))
+    assert jobs.is_short(Request("one", ("the cat",)))

@@ -12,8 +12,10 @@ import pytest
 import torch
 
 import core
-from core import DropCausalMask, GenerationError, InterventionError, Loaded, ModelConfig, SetMask
-from core.errors import CheckpointError, TextError
+from core import ModelConfig
+from core.checkpoints import Loaded
+from core.edits import DropCausalMask, SetMask
+from core.errors import CheckpointError, GenerationError, InterventionError, TextError
 from core.model.rules import REASONS
 from core.plan import Plan, plan
 from core.read.next_token_loss import given

@@ -13,6 +13,7 @@ import core
 from benchmarks.card import parity
 from benchmarks.card.clock import peak_bytes
 from benchmarks.card.tiles import record_of
+from core.checkpoints import Loaded
 from core.device import MiB, dtype_name, oom_guard
 from core.model import rules
 from core.model.rules import MaskRule, ScoreRule, attend, attend_per_group
@@ -47,7 +48,7 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
     return request.param
 
 
-def built(device: torch.device, dtype: torch.dtype = torch.float32, **config: Any) -> core.Loaded:
+def built(device: torch.device, dtype: torch.dtype = torch.float32, **config: Any) -> Loaded:
     return core.build(core.ModelConfig(**(SHAPE | config)), seed=1, device=device, dtype=dtype)
 
 
@@ -182,7 +183,7 @@ def test_logits_are_those_of_transformers_in_every_format(name: str, device: tor
 
 def test_what_does_not_fit_is_refused_and_not_a_fault(device: torch.device) -> None:
     with (
-        pytest.raises(core.TooLarge, match=r"^This needed .* (more|memory), and .* are free\."),
+        pytest.raises(core.errors.TooLarge, match=r"^This needed .* (more|memory), and .* are free\."),
         oom_guard(device, "This"),
     ):
         torch.empty(1 << 46, device=device)

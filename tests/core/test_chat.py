@@ -12,11 +12,13 @@ import torch
 import transformers
 
 import core
+from core.checkpoints import Loaded
 from core.checkpoints.metadata import CLASS_TOKENS, read_chat_template
 from core.checkpoints.tokenizer_files import ROLES
 from core.model.chat import OPENS, ChatTemplate, ChatText, chat_text
 from core.model.templates import LONGEST_TEMPLATE, WORK, render
 from core.run.request import Request
+from core.service.engine import Engine
 from tests.core.chats import TEMPLATES, chat_model, chat_tokenizer, template, write_chat_model
 
 HELLO: list[dict[str, Any]] = [{"role": "user", "content": "Hello there"}]
@@ -276,7 +278,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_stranger_gets_a_sentence(case: str) -> None:
     text, why = BAD[case]
-    with pytest.raises(core.TextError) as refused:
+    with pytest.raises(core.errors.TextError) as refused:
         chat_text(ChatTemplate(text), HELLO)
     said = str(refused.value)
     assert why in said
@@ -286,7 +288,7 @@ def test_stranger_gets_a_sentence(case: str) -> None:
 
 
 def test_long_refusal_is_shortened() -> None:
-    with pytest.raises(core.TextError) as refused:
+    with pytest.raises(core.errors.TextError) as refused:
         render("{{ raise_exception('no ' * 100000) }}", {})
     assert len(str(refused.value)) < 500
 
@@ -417,7 +419,7 @@ def test_chat_model_is_saved_and_loaded(tmp_path: Path) -> None:
     assert loaded.chat(HELLO) == chat_model().chat(HELLO)
 
 
-def settings(folder: Path, **changes: Any) -> core.Loaded:
+def settings(folder: Path, **changes: Any) -> Loaded:
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     return core.load(folder)
@@ -451,14 +453,14 @@ def test_template_that_cannot_be_used_leaves_the_model_open(tmp_path: Path) -> N
 
 def test_request_as_a_chat_is_the_run_of_the_conversation() -> None:
     loaded = chat_model()
-    engine = core.Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded)
+    engine = Engine(device=torch.device("cpu"), load_model=lambda *_, **__: loaded)
     plain, chat = Request("chat", ("Hello there",)), Request("chat", ("Hello there",), chat=True)
     assert plain.key != chat.key
     run, expected = engine.run(chat), core.trace_chat(loaded, HELLO)
     assert run.source == expected.source
     assert torch.equal(run.attention[1].pattern(0), expected.attention[1].pattern(0))
     assert engine.run(plain).source == loaded.tokens("Hello there")
-    with pytest.raises(core.GenerationError, match="not continued before its run"):
+    with pytest.raises(core.errors.GenerationError, match="not continued before its run"):
         engine.run(Request("chat", ("Hello",), write=3, chat=True))
 
 
@@ -473,12 +475,12 @@ def test_bad_conversations_get_a_sentence() -> None:
         [{"role": "user", "content": object()}],
         5,
     ):
-        with pytest.raises(core.TextError) as refused:
+        with pytest.raises(core.errors.TextError) as refused:
             core.trace_chat(loaded, bad)  # pyrefly: ignore[bad-argument-type]
         assert str(refused.value)[-1] in ".]"
-    with pytest.raises(core.TextError, match="at most 256"):
+    with pytest.raises(core.errors.TextError, match="at most 256"):
         core.trace_chat(loaded, HELLO * 300)
-    with pytest.raises(core.TextError, match="has no chat template"):
+    with pytest.raises(core.errors.TextError, match="has no chat template"):
         core.trace_chat(core.build(loaded.config), HELLO)
 
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import core
-from core import Ablate, EditMask, SetMask, device
-from core.edits import KINDS
+from core import device
+from core.edits import KINDS, Ablate, EditMask, SetMask
 from core.errors import TooLarge
 from core.model.config import ModelConfig, RotaryScaling
 from core.model.hooks import ReadHook, hooked
@@ -127,17 +127,21 @@ def assert_same(a: Any, b: Any) -> None:
 # Edits of every kind: those that a text can be read in chunks with, and those that let a token know of later ones.
 PLACES = [5, 3, *range(2, 2 + N - 2)]
 IN_CHUNKS = {
-    "heads": [Ablate("decoder", 1, 2), core.ScaleHead(-2.0, "decoder", 0, 1)],
-    "scores": [core.NoScale(layer=1), core.Temperature(3.0)],
+    "heads": [Ablate("decoder", 1, 2), core.edits.ScaleHead(-2.0, "decoder", 0, 1)],
+    "scores": [core.edits.NoScale(layer=1), core.edits.Temperature(3.0)],
     "cells": [EditMask(cells=[(20, 3), (36, range(0, 36))]), EditMask("decoder", 1, range(4, 30), range(2, 6), head=1)],
-    "keys and bands": [core.AsPadding(4), EditMask(distances=(None, -7)), EditMask(distances=(-3, 0), allowed=True)],
+    "keys and bands": [
+        core.edits.AsPadding(4),
+        EditMask(distances=(None, -7)),
+        EditMask(distances=(-3, 0), allowed=True),
+    ],
     "beyond the window": [EditMask("decoder", 0, range(12, N), range(0, 3), allowed=True, head=1)],
-    "orders": [SetMask("window", 4, layer=1), core.Window(6, head=2), SetMask("causal", layer=0)],
-    "padding": [core.DropPadding()],
-    "no positions": [core.DropPositions(), Ablate("decoder", 0, 0)],
-    "shuffled": [core.ShufflePositions(3)],
-    "moved": [core.ShiftPositions(4)],
-    "set": [core.SetPositions(PLACES)],
+    "orders": [SetMask("window", 4, layer=1), core.edits.Window(6, head=2), SetMask("causal", layer=0)],
+    "padding": [core.edits.DropPadding()],
+    "no positions": [core.edits.DropPositions(), Ablate("decoder", 0, 0)],
+    "shuffled": [core.edits.ShufflePositions(3)],
+    "moved": [core.edits.ShiftPositions(4)],
+    "set": [core.edits.SetPositions(PLACES)],
 }
 IN_ONE_GO = [
     Ablate("decoder", 0, 1, to="mean"),
@@ -148,10 +152,10 @@ IN_ONE_GO = [
     EditMask(distances=(-1, 1), allowed=True),
     EditMask(distances=(-1, None), allowed=True),
     SetMask("none", layer=1),
-    core.DropCausalMask(),
-    core.MaskAfterSoftmax(),
-    core.MaskFill(-3.0),
-    core.SwapWords(2, N - 1),
+    core.edits.DropCausalMask(),
+    core.edits.MaskAfterSoftmax(),
+    core.edits.MaskFill(-3.0),
+    core.edits.SwapWords(2, N - 1),
 ]
 
 

@@ -16,10 +16,12 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICA
 
 import core
 from benchmarks.coverage import ROWS, Row, config_of, perturb
+from core.checkpoints import Loaded
 from core.checkpoints.families import FAMILIES
 from core.errors import CheckpointError, TextError
 from core.model.text import from_ids
 from core.read import report
+from core.read.comparison import answer_change
 from core.run.prompt import padded, source_as_target
 from tests.core.published import RELATIVES
 from tests.thorough import part
@@ -63,7 +65,7 @@ def made(row: Row, **more: Any) -> Any:
     return model
 
 
-def saved(model: Any, folder: Path) -> core.Loaded:
+def saved(model: Any, folder: Path) -> Loaded:
     model.save_pretrained(folder)
     return core.load(folder)
 
@@ -73,7 +75,7 @@ def theirs(model: Any, ids: list[int] = IDS) -> torch.Tensor:
         return model(torch.tensor([ids])).logits[0]
 
 
-def bert(folder: Path, **more: Any) -> core.Loaded:
+def bert(folder: Path, **more: Any) -> Loaded:
     return saved(made(HEADS["BERT"], **more), folder)
 
 
@@ -208,7 +210,7 @@ def test_rows_of_a_sweep_are_runs_of_their_own(name: str, problem: str | None, t
     assert before.probability[0, 0] == pytest.approx(plain.probabilities[answer], abs=1e-6)
     for row in (0, len(heads.places) // 2, len(heads.places) - 1):
         place: Any = heads.places[row]
-        alone = core.trace(loaded, ids=IDS, interventions=[core.Ablate(place.stack, place.layer, place.head)])
+        alone = core.trace(loaded, ids=IDS, interventions=[core.edits.Ablate(place.stack, place.layer, place.head)])
         chances = alone.classes().probabilities
         assert chances is not None
         assert after.probability[row, 0] == pytest.approx(chances[answer], abs=1e-5)
@@ -252,8 +254,8 @@ def test_heads_of_another_text_carry_its_class(tmp_path: Path) -> None:
 def test_a_regression_is_swept_by_its_vector(tmp_path: Path) -> None:
     run = core.trace(bert(tmp_path, id2label={0: "score"}), ids=IDS)
     assert core.sweep_heads(run).after.distance is not None
-    edited = core.trace(run.loaded, ids=IDS, interventions=[core.Ablate("encoder", 1, 2)])
-    change = core.answer_change(run, edited)
+    edited = core.trace(run.loaded, ids=IDS, interventions=[core.edits.Ablate("encoder", 1, 2)])
+    change = answer_change(run, edited)
     (word,) = change.words
     assert (word.label, word.before, word.after) == ("score", run.classes().logits[0], edited.classes().logits[0])
     assert change.kl is None and change.distance is not None and change.distance > 0
@@ -263,8 +265,10 @@ def test_a_regression_is_swept_by_its_vector(tmp_path: Path) -> None:
 def test_the_change_of_an_answer_is_that_of_the_classes(problem: str | None, tmp_path: Path) -> None:
     loaded = bert(tmp_path, problem_type=problem)
     a = core.trace(loaded, ids=IDS)
-    b = core.trace(loaded, ids=IDS, interventions=[core.Ablate("encoder", 0, 1), core.Ablate("encoder", 2, 3)])
-    change, p, q = core.answer_change(a, b), a.classes().probabilities, b.classes().probabilities
+    b = core.trace(
+        loaded, ids=IDS, interventions=[core.edits.Ablate("encoder", 0, 1), core.edits.Ablate("encoder", 2, 3)]
+    )
+    change, p, q = answer_change(a, b), a.classes().probabilities, b.classes().probabilities
     assert p is not None and q is not None
     assert {word.id: (word.label, word.before, word.after) for word in change.words} == {
         i: (a.classes().names[i], p[i], q[i]) for i in range(3)
@@ -281,7 +285,7 @@ def test_the_change_of_an_answer_is_that_of_the_classes(problem: str | None, tmp
 def test_classifiers_with_other_classes_share_none(tmp_path: Path) -> None:
     a = core.trace(bert(tmp_path / "a"), ids=IDS)
     b = core.trace(bert(tmp_path / "b", id2label={0: "x", 1: "y"}), ids=IDS)
-    change = core.answer_change(a, b)
+    change = answer_change(a, b)
     assert not change.shared and change.kl is None and change.likeliest is not None
     assert change.likeliest[0].after is None and change.likeliest[1].before is None
     assert {word.label for word in change.words} == {*LABELS.values(), "x", "y"}
@@ -390,7 +394,7 @@ def test_names_of_a_base_open_it_without_classes(tmp_path: Path) -> None:
         core.trace(loaded, ids=IDS).classes()
 
 
-def two_stacks(kind: str, folder: Path, **more: Any) -> tuple[Any, core.Loaded]:
+def two_stacks(kind: str, folder: Path, **more: Any) -> tuple[Any, Loaded]:
     """Their classifier of two stacks with every parameter moved, and what was loaded of it."""
     row = next(row for row in (*ROWS, *RELATIVES) if row.name == OF_TWO[kind])
     config = config_of(row, getattr(hf, kind))
@@ -441,7 +445,7 @@ def test_a_sweep_of_two_stacks_is_of_its_class(tmp_path: Path) -> None:
     _, loaded = two_stacks("T5ForSequenceClassification", tmp_path)
     run = core.trace(loaded, ids=[*IDS, 2])
     effects = run.ablate_heads()
-    silent = core.trace(loaded, ids=[*IDS, 2], interventions=[core.Ablate("decoder", 0, 2)]).classes()
+    silent = core.trace(loaded, ids=[*IDS, 2], interventions=[core.edits.Ablate("decoder", 0, 2)]).classes()
     best = run.classes().logits.index(max(run.classes().logits))
     mine = next(e for e in effects.heads if (e.stack, e.layer, e.site, e.head) == ("decoder", 0, "attn", 2))
     assert silent.probabilities is not None and mine.logit is not None

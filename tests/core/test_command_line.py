@@ -119,7 +119,7 @@ def test_long_heads_are_measured_on_evenly_spaced_rows(monkeypatch: pytest.Monke
 def test_a_run_without_numbers_is_told_in_json_that_anybody_reads(tiny: Any) -> None:
     loaded = tiny()
     loaded.model.get_parameter("decoder.blocks.1.attn.q.weight").fill_(torch.nan)
-    edits = [core.Ablate("decoder", 0, 1)]
+    edits = [core.edits.Ablate("decoder", 0, 1)]
     run = core.trace(loaded, ids=[3, 1, 4], interventions=edits)
     found = json.loads(json.dumps(report.summary(run), allow_nan=False))
     assert found["non_finite"]["layer"] == 1 and found["non_finite"]["kind"] == "nan"

@@ -9,11 +9,12 @@ import torch
 import torch.nn.functional as F
 
 import core
+from core.checkpoints import Loaded
 from core.errors import TextError
 from core.read import next_token_loss as given_words
 from core.read.next_token_loss import given, probabilities
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
 
 
@@ -59,7 +60,7 @@ def test_dropping_the_mask_of_a_trained_model_does_not_show_leakage() -> None:
     loaded, text = core.load("storyteller"), "The old king loved the golden bird, and the old"
     losses = [
         given(core.trace(loaded, text, interventions=edits)).losses.mean().item()
-        for edits in ([], [core.DropCausalMask()])
+        for edits in ([], [core.edits.DropCausalMask()])
     ]
     assert losses == pytest.approx([3.496, 3.516], abs=1e-3)
 

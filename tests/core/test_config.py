@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from core import ConfigError, ModelConfig, RotaryScaling
+from core import ModelConfig
+from core.errors import ConfigError
+from core.model.config import RotaryScaling
 
 SHAPE: dict[str, Any] = {"vocab_size": 50, "d_model": 16, "n_heads": 2, "d_ff": 32, "n_decoder_layers": 2}
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from benchmarks import coverage
-from core import Loaded, trace
-from core.checkpoints import load
+from core import trace
+from core.checkpoints import Loaded, load
 from core.model.cache import Cache
 from core.model.hooks import hook_points, hooked
 from core.plan import parameters, plan

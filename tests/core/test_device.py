@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from core import ConfigError
 from core import device as devices
 from core.device import default_budget, pick_device, pick_dtype, total_bytes
+from core.errors import ConfigError
 
 Machine = Callable[..., None]
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")

@@ -64,7 +64,7 @@ def record_of_t5() -> AttentionRecord:
 
 
 def test_a_hidden_key_gets_nothing_and_the_rest_shares_its_weight() -> None:
-    hides = core.EditMask(cells=[(4, 2)])
+    hides = core.edits.EditMask(cells=[(4, 2)])
     record, before = record_of(DEBERTAS[1], interventions=[hides]), record_of(DEBERTAS[1])
     assert record.pattern()[:, 4, 2].abs().max() == 0
     torch.testing.assert_close(record.pattern().sum(-1), torch.ones(record.n_heads, len(IDS)))
@@ -74,9 +74,9 @@ def test_a_hidden_key_gets_nothing_and_the_rest_shares_its_weight() -> None:
 def test_shifted_positions_change_nothing_and_shuffled_ones_do() -> None:
     own = record_of(DEBERTAS[0]).pattern()
     torch.testing.assert_close(
-        record_of(DEBERTAS[0], interventions=[core.ShiftPositions(3)]).pattern(), own, atol=1e-5, rtol=0
+        record_of(DEBERTAS[0], interventions=[core.edits.ShiftPositions(3)]).pattern(), own, atol=1e-5, rtol=0
     )
-    shuffled = record_of(DEBERTAS[0], interventions=[core.ShufflePositions(1)]).pattern()
+    shuffled = record_of(DEBERTAS[0], interventions=[core.edits.ShufflePositions(1)]).pattern()
     assert (shuffled - own).abs().max() > 1e-3
 
 

@@ -19,10 +19,12 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
 from core import device
+from core.checkpoints import Loaded
 from core.errors import CheckpointError, GenerationError, RunCancelled, ServerBusy, TextError, TooLarge, UnknownRun
 from core.run import chunks
-from core.run.request import RunFinished
+from core.run.request import Progress, Request, RunFinished
 from core.service import jobs
+from core.service.engine import Engine
 from core.write.generate import CONTINUATION, candidates, sample_token, with_continuation
 from tests.core.conftest import make_loaded
 from tests.thorough import how_many
@@ -42,7 +44,7 @@ class Loader:
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds, self.calls = seconds, []  # type: ignore[var-annotated]
 
-    def __call__(self, model_id: str, **_: Any) -> core.Loaded:
+    def __call__(self, model_id: str, **_: Any) -> Loaded:
         self.calls.append(model_id)
         time.sleep(self.seconds)
         if model_id == "missing":
@@ -51,8 +53,8 @@ class Loader:
         return replace(loaded, tokenizer=word_tokenizer())
 
 
-def engine(loader: Callable[..., core.Loaded] | None = None, **options: Any) -> core.Engine:
-    return core.Engine(device=torch.device("cpu"), load_model=loader or Loader(), **options)
+def engine(loader: Callable[..., Loaded] | None = None, **options: Any) -> Engine:
+    return Engine(device=torch.device("cpu"), load_model=loader or Loader(), **options)
 
 
 def sentences(n: int) -> list[str]:
@@ -61,7 +63,12 @@ def sentences(n: int) -> list[str]:
 
 def test_traces_from_threads_are_those_of_a_queue() -> None:
     loaded = Loader()("one")
-    edits = [(), (core.Ablate("decoder", 0, 1),), (core.Temperature(2.0),), (core.ShufflePositions(3),)]
+    edits = [
+        (),
+        (core.edits.Ablate("decoder", 0, 1),),
+        (core.edits.Temperature(2.0),),
+        (core.edits.ShufflePositions(3),),
+    ]
     jobs = [(text, edits[i % 4]) for i, text in enumerate(sentences(how_many(300, 5)))]
 
     def run(job: tuple[str, Any]) -> list[torch.Tensor]:
@@ -83,7 +90,7 @@ def test_one_engine_serves_many_visitors_each_their_own() -> None:
     texts = sentences(60)
 
     def visit(text: str) -> bool:
-        run = shared.run(core.Request("one", (text,)))
+        run = shared.run(Request("one", (text,)))
         return run.source.text == text and run.attention[0].n_query == len(text.split())
 
     with ThreadPoolExecutor(12) as pool:
@@ -93,7 +100,7 @@ def test_one_engine_serves_many_visitors_each_their_own() -> None:
 def test_the_same_request_runs_once_and_a_model_loads_once() -> None:
     loader = Loader(seconds=0.05)
     shared = engine(loader)
-    request = core.Request("one", ("the cat sat",))
+    request = Request("one", ("the cat sat",))
     with ThreadPoolExecutor(8) as pool:
         runs = list(pool.map(shared.run, [request] * 8))
     assert loader.calls == ["one"]
@@ -101,16 +108,16 @@ def test_the_same_request_runs_once_and_a_model_loads_once() -> None:
 
 
 def test_a_request_names_its_run() -> None:
-    a = core.Request("one", ("the cat",), None, (core.Ablate("decoder", 0, 1),))
-    b = core.Request("one", ("the cat",), None, (core.Ablate("decoder", 0, 2),))
-    assert a.key == core.Request("one", ("the cat",), None, (core.Ablate("decoder", 0, 1),)).key
-    assert len({a.key, b.key, core.Request("one", ("the", "cat")).key, core.Request("one", ("the cat",), "").key}) == 4
+    a = Request("one", ("the cat",), None, (core.edits.Ablate("decoder", 0, 1),))
+    b = Request("one", ("the cat",), None, (core.edits.Ablate("decoder", 0, 2),))
+    assert a.key == Request("one", ("the cat",), None, (core.edits.Ablate("decoder", 0, 1),)).key
+    assert len({a.key, b.key, Request("one", ("the", "cat")).key, Request("one", ("the cat",), "").key}) == 4
     assert len(a.key) == 64 and a.key.isalnum()
 
 
 def test_old_traces_are_dropped_and_come_back_by_their_key() -> None:
     shared = engine(max_traces=3)
-    requests = [core.Request("one", (text,)) for text in sentences(10)]
+    requests = [Request("one", (text,)) for text in sentences(10)]
     first = shared.run(requests[0])
     for request in requests[1:]:
         shared.run(request)
@@ -124,7 +131,7 @@ def test_old_traces_are_dropped_and_come_back_by_their_key() -> None:
 def test_traces_are_bounded_in_bytes_as_well() -> None:
     shared = engine(max_trace_bytes=1)
     for text in sentences(5):
-        shared.run(core.Request("one", (text,)))
+        shared.run(Request("one", (text,)))
     assert shared.status()["traces"] == 1  # the one somebody is looking at
 
 
@@ -132,19 +139,19 @@ def test_the_bytes_of_all_traces_are_always_those_that_are_held() -> None:
     shared = engine(max_traces=3)
     held = []
     for text in sentences(8):
-        held.append(shared.run(core.Request("one", (text,))).nbytes)
+        held.append(shared.run(Request("one", (text,))).nbytes)
         assert shared.status()["trace_bytes"] == sum(held[-3:])
     shared = engine(max_models=1, max_model_bytes=0)
-    shared.run(core.Request("one", ("the cat",)))
-    size = shared.run(core.Request("other", ("the cat",))).nbytes
+    shared.run(Request("one", ("the cat",)))
+    size = shared.run(Request("other", ("the cat",))).nbytes
     assert shared.status()["trace_bytes"] == size
 
 
 def test_of_traces_that_were_let_go_only_the_newest_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.service.engine.MAX_RELEASED_TRACES", 2)
     shared = engine()
-    keys = [core.Request("one", (text,)).key for text in sentences(6)]
-    runs = [shared.run(core.Request("one", (text,))) for text in sentences(6)]
+    keys = [Request("one", (text,)).key for text in sentences(6)]
+    runs = [shared.run(Request("one", (text,))) for text in sentences(6)]
     for key in keys[:2]:
         shared.release(key)
     shared.release(keys[1])  # by another visitor as well
@@ -161,7 +168,7 @@ def test_of_traces_that_were_let_go_only_the_newest_stay(monkeypatch: pytest.Mon
 
 def test_requests_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = engine()
-    first, *others = (core.Request("one", (text,)) for text in sentences(10))
+    first, *others = (Request("one", (text,)) for text in sentences(10))
     monkeypatch.setattr("core.service.engine.MAX_REMEMBERED_BYTES", 5 * first.nbytes)
     shared.run(first)
     assert shared.trace(first.key).texts == 1
@@ -174,36 +181,36 @@ def test_requests_are_remembered_up_to_a_number_of_bytes(monkeypatch: pytest.Mon
 
 def test_a_request_that_is_itself_too_large_is_refused_with_both_numbers() -> None:
     with pytest.raises(TooLarge, match="would need 9 MiB, and 8 MiB are free"):
-        engine().submit(core.Request("one", ("a" * (9 << 20),)))
+        engine().submit(Request("one", ("a" * (9 << 20),)))
 
 
 def test_a_run_that_does_not_fit_beside_old_ones_takes_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = engine()
-    shared.run(core.Request("one", ("the cat",)))
+    shared.run(Request("one", ("the cat",)))
 
     monkeypatch.setattr(device, "free_bytes", lambda _: 0 if shared._traces else 1 << 40)
-    assert shared.run(core.Request("one", ("on a mat",))).source.text == "on a mat"
+    assert shared.run(Request("one", ("on a mat",))).source.text == "on a mat"
     monkeypatch.setattr(device, "free_bytes", lambda _: 1 << 40)
     assert shared.status()["traces"] == 1
     monkeypatch.setattr(device, "free_bytes", lambda _: 0)
     with pytest.raises(TooLarge, match="0 MiB are free"):
-        shared.run(core.Request("one", ("and then it ran",)))
+        shared.run(Request("one", ("and then it ran",)))
 
 
 def test_an_allocator_that_fails_in_a_run_or_a_load_becomes_a_refusal() -> None:
-    def fails(*_: Any, **__: Any) -> core.Loaded:
+    def fails(*_: Any, **__: Any) -> Loaded:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 2147483648 bytes.")
 
     with pytest.raises(TooLarge, match=r"Loading one needed 2,048 MiB more, and .* MiB are free"):
-        engine(fails).run(core.Request("one", ("the cat",)))
+        engine(fails).run(Request("one", ("the cat",)))
 
-    def breaks(name: str, **options: Any) -> core.Loaded:
+    def breaks(name: str, **options: Any) -> Loaded:
         loaded = Loader()(name, **options)
         loaded.model.decoder.blocks[0].register_forward_pre_hook(fails)  # type: ignore[union-attr]
         return loaded
 
     with pytest.raises(TooLarge, match="This run needed 2,048 MiB more"):
-        engine(breaks).run(core.Request("one", ("the cat",)))
+        engine(breaks).run(Request("one", ("the cat",)))
 
 
 def test_what_nobody_asks_about_is_given_back_and_runs_again_for_who_returns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +219,7 @@ def test_what_nobody_asks_about_is_given_back_and_runs_again_for_who_returns(mon
         "core.service.engine.time", SimpleNamespace(monotonic=lambda: now, thread_time=time.thread_time)
     )
     shared = engine()
-    away, stays = (core.Request("one", (text,)) for text in sentences(2))
+    away, stays = (Request("one", (text,)) for text in sentences(2))
     before = shared.run(away).attention[0].pattern()
     shared.run(stays)
     now += 50
@@ -229,7 +236,7 @@ def test_what_nobody_asks_about_is_given_back_and_runs_again_for_who_returns(mon
 
 def test_an_engine_looks_for_such_traces_by_itself_and_goes_when_it_is_let_go() -> None:
     shared = engine(idle_seconds=0.02)
-    shared.run(core.Request("one", ("the cat sat",)))
+    shared.run(Request("one", ("the cat sat",)))
     until = time.monotonic() + 20
     while shared.status()["traces"]:
         assert time.monotonic() < until
@@ -246,8 +253,8 @@ def test_an_engine_looks_for_such_traces_by_itself_and_goes_when_it_is_let_go() 
 def test_a_dropped_model_takes_its_traces_along() -> None:
     loader = Loader()
     shared = engine(loader, max_models=1, max_model_bytes=0)
-    shared.run(core.Request("one", ("the cat",)))
-    shared.run(core.Request("other", ("the cat",)))
+    shared.run(Request("one", ("the cat",)))
+    shared.run(Request("other", ("the cat",)))
     assert shared.status()["models"] == ["other"] and shared.status()["traces"] == 1
 
 
@@ -257,32 +264,32 @@ def test_errors_reach_everybody_who_waits_and_are_not_kept() -> None:
 
     def visit(_: int) -> str:
         with pytest.raises(CheckpointError) as caught:
-            shared.run(core.Request("missing", ("the cat",)))
+            shared.run(Request("missing", ("the cat",)))
         return str(caught.value)
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(visit, range(4))) == {"There is no model called missing."}
     with pytest.raises(TextError, match="empty"):
-        shared.run(core.Request("one", ("",)))
+        shared.run(Request("one", ("",)))
     assert shared.status()["traces"] == 0 and shared.status()["running_or_waiting"] == 0
-    assert shared.run(core.Request("one", ("the cat",))).texts == 1
+    assert shared.run(Request("one", ("the cat",))).texts == 1
 
 
 def test_a_crowd_is_asked_to_wait() -> None:
     gate = threading.Event()
 
-    def slow(model_id: str, **_: Any) -> core.Loaded:
+    def slow(model_id: str, **_: Any) -> Loaded:
         gate.wait(10)
         return Loader()(model_id)
 
     shared = engine(slow, max_waiting=2)
     texts = sentences(3)
     with ThreadPoolExecutor(3) as pool:
-        visits = [pool.submit(shared.run, core.Request("one", (text,))) for text in texts]
+        visits = [pool.submit(shared.run, Request("one", (text,))) for text in texts]
         while shared.status()["running_or_waiting"] < 3:
             time.sleep(0.005)
         with pytest.raises(ServerBusy, match="3 sentences are waiting"):
-            shared.run(core.Request("one", ("us all",)))
+            shared.run(Request("one", ("us all",)))
         gate.set()
         assert [visit.result().texts for visit in visits] == [1, 1, 1]
 
@@ -290,16 +297,16 @@ def test_a_crowd_is_asked_to_wait() -> None:
 def test_typing_goes_before_questions_and_these_before_background_work() -> None:
     gate = Gate()
     shared = engine(gate)
-    first = shared.submit(core.Request("one", ("first",)))
+    first = shared.submit(Request("one", ("first",)))
     assert gate.begun.wait(10)
     done: list[str] = []
-    shared.begin(core.Request("one", ("aside",)), background=True)
+    shared.begin(Request("one", ("aside",)), background=True)
     turns = [shared.schedule(partial(done.append, f"aside {i}"), background=True) for i in range(2)]
     turns.append(shared.schedule(partial(done.append, "question")))
-    typed = shared.submit(core.Request("one", ("typed",)))
+    typed = shared.submit(Request("one", ("typed",)))
     typed.future.add_done_callback(lambda _: done.append("typed"))
     assert typed.progress.ahead == 1
-    aside = shared.submit(core.Request("one", ("aside",)))  # now somebody looks at it
+    aside = shared.submit(Request("one", ("aside",)))  # now somebody looks at it
     aside.future.add_done_callback(lambda _: done.append("a run"))
     gate.open.set()
     for turn in turns:
@@ -314,7 +321,7 @@ def test_typing_goes_before_questions_and_these_before_background_work() -> None
 def test_who_waits_hears_how_many_are_before() -> None:
     gate = Gate()
     shared = engine(gate)
-    first, second, third = (shared.submit(core.Request("one", (text,))) for text in sentences(3))
+    first, second, third = (shared.submit(Request("one", (text,))) for text in sentences(3))
     assert gate.begun.wait(10)
     while (second.progress.stage, third.progress.stage) != ("waiting", "waiting"):
         time.sleep(0.005)
@@ -329,10 +336,10 @@ def test_a_long_text_lets_shorter_ones_go_first_and_its_place_says_so(monkeypatc
     monkeypatch.setattr(jobs, "LONG_TEXT_DELAY_SECONDS", 60.0)
     gate, done = Gate(), []
     shared = engine(gate, on_finished=lambda told: done.append(told.tokens))
-    first = shared.submit(core.Request("one", ("first",)))
+    first = shared.submit(Request("one", ("first",)))
     assert gate.begun.wait(10)
     texts = ("the cat sat on" + jobs.LONG_TEXT_CHARS * " ", "a mat", "on a mat")
-    waiting = [shared.submit(core.Request("one", (text,))) for text in texts]
+    waiting = [shared.submit(Request("one", (text,))) for text in texts]
     while any(ticket.progress.stage != "waiting" for ticket in waiting):
         time.sleep(0.005)
     assert [ticket.progress.ahead for ticket in waiting] == [3, 1, 2]
@@ -346,13 +353,13 @@ def test_an_operator_hears_of_every_run_and_of_no_text() -> None:
     heard: list[RunFinished] = []
     shared = engine(Loader(), on_finished=heard.append)
     with pytest.raises(TextError):
-        shared.run(core.Request("one", ("",)))
-    found = shared.run(core.Request("one", ("the cat",)))
+        shared.run(Request("one", ("",)))
+    found = shared.run(Request("one", ("the cat",)))
     refused, done = heard
     assert (refused.outcome, refused.tokens, refused.nbytes) == ("TextError", 0, 0)
     assert (done.model_id, done.outcome, done.tokens, done.nbytes) == ("one", "done", len(found.source), found.nbytes)
     assert done.waited >= 0 and done.ran > 0 and "cat" not in repr(heard)
-    shared.run(core.Request("one", ("the cat",)))
+    shared.run(Request("one", ("the cat",)))
     assert len(heard) == 2  # it was there already
 
 
@@ -361,20 +368,20 @@ def test_a_mistake_beside_a_run_is_logged_and_keeps_nobody_waiting(caplog: pytes
         raise ZeroDivisionError
 
     class Failing(Loader):
-        def __call__(self, model_id: str, **given: Any) -> core.Loaded:
+        def __call__(self, model_id: str, **given: Any) -> Loaded:
             gate.wait(20)
             return super().__call__(model_id, **given)
 
     gate, told = threading.Event(), []
     shared = engine(Failing(), on_finished=fail)
-    request = core.Request("one", ("the cat",))
+    request = Request("one", ("the cat",))
     ticket = shared.submit(request, fail)  # of a page that failed,
     shared.submit(request, lambda: told.append(1))  # and of another one
     gate.set()
     assert ticket.result().source.text == "the cat" and told
     with pytest.raises(TextError):
-        shared.run(core.Request("one", ("",)))
-    assert shared.run(core.Request("one", ("the mat",))).source.text == "the mat"
+        shared.run(Request("one", ("",)))
+    assert shared.run(Request("one", ("the mat",))).source.text == "the mat"
     assert shared.status()["running_or_waiting"] == 0
     assert "A run listener failed" in caplog.text and "The on_finished callback failed" in caplog.text
 
@@ -382,18 +389,18 @@ def test_a_mistake_beside_a_run_is_logged_and_keeps_nobody_waiting(caplog: pytes
 def test_looking_for_idle_traces_goes_on_after_a_mistake(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    again, times, drop = threading.Event(), [], core.Engine.drop_idle
+    again, times, drop = threading.Event(), [], Engine.drop_idle
 
-    def fail_once(self: core.Engine, seconds: float) -> None:
+    def fail_once(self: Engine, seconds: float) -> None:
         times.append(seconds)
         if len(times) == 1:
             raise ZeroDivisionError
         drop(self, seconds)
         again.set()
 
-    monkeypatch.setattr(core.Engine, "drop_idle", fail_once)
+    monkeypatch.setattr(Engine, "drop_idle", fail_once)
     shared = engine(idle_seconds=0.02)
-    assert again.wait(20) and shared.run(core.Request("one", ("the cat",)))
+    assert again.wait(20) and shared.run(Request("one", ("the cat",)))
     assert "failed; retrying" in caplog.text
 
 
@@ -421,7 +428,7 @@ class Gate:
     def __init__(self) -> None:
         self.begun, self.open, self.layers = threading.Event(), threading.Event(), 0
 
-    def __call__(self, model_id: str, **options: Any) -> core.Loaded:
+    def __call__(self, model_id: str, **options: Any) -> Loaded:
         loaded = Loader()(model_id, **options)
         for block in loaded.model.decoder.blocks:  # type: ignore[union-attr]
             block.register_forward_pre_hook(self.count)
@@ -435,9 +442,9 @@ class Gate:
 
 def test_a_submitted_run_ends_as_a_run_that_is_waited_for() -> None:
     shared = engine()
-    request = core.Request("one", ("the cat sat",))
+    request = Request("one", ("the cat sat",))
     ticket = shared.submit(request)
-    assert ticket.wait(10) and ticket.done() and ticket.progress == core.Progress("done")
+    assert ticket.wait(10) and ticket.done() and ticket.progress == Progress("done")
     assert ticket.result() is shared.run(request)
     assert shared.submit(request).result() is ticket.result()
     assert shared.status()["running_or_waiting"] == 0
@@ -446,8 +453,8 @@ def test_a_submitted_run_ends_as_a_run_that_is_waited_for() -> None:
 def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
     gate, shown = Gate(), []
     shared = engine(gate, on_progress=lambda request, end, _: lambda so_far: shown.append((request.texts, end, so_far)))
-    ticket = shared.submit(core.Request("one", ("the cat sat",)))
-    assert gate.begun.wait(10) and ticket.progress == core.Progress("running", layers_done=0, layers_total=2)
+    ticket = shared.submit(Request("one", ("the cat sat",)))
+    assert gate.begun.wait(10) and ticket.progress == Progress("running", layers_done=0, layers_total=2)
     [(texts, end, start)] = shown
     assert texts == ("the cat sat",) and not end.done() and start.source.text == "the cat sat" and start.attention == ()
     with pytest.raises(RuntimeError, match="not finished yet"):
@@ -463,13 +470,13 @@ def test_a_run_says_how_far_it_is_and_shows_what_it_has_left() -> None:
 
 
 def test_what_counts_its_layers_is_no_edit_of_a_run() -> None:
-    run = engine().run(core.Request("one", ("the cat sat on a mat",)))
+    run = engine().run(Request("one", ("the cat sat on a mat",)))
     assert run.forward.outside and run.forward.edited == frozenset()
     assert "edit" not in {part.part for part in run.logit_attribution().parts}
 
 
 def test_a_text_without_room_is_read_in_parts_and_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    request = core.Request("one", (" ".join(WORDS),), interventions=(core.Ablate("decoder", 0, 1),))
+    request = Request("one", (" ".join(WORDS),), interventions=(core.edits.Ablate("decoder", 0, 1),))
     whole = engine().run(request)
     monkeypatch.setattr(chunks, "SIZES", (6,))
     monkeypatch.setattr(chunks, "budget", lambda device, free: whole.predicted_bytes - 1)
@@ -478,7 +485,7 @@ def test_a_text_without_room_is_read_in_parts_and_says_which(monkeypatch: pytest
     begin = threading.Event()
 
     class Waits(Loader):
-        def __call__(self, model_id: str, **given: Any) -> core.Loaded:
+        def __call__(self, model_id: str, **given: Any) -> Loaded:
             assert begin.wait(20)
             return super().__call__(model_id, **given)
 
@@ -501,7 +508,7 @@ def test_a_text_without_room_is_read_in_parts_and_says_which(monkeypatch: pytest
 
 def test_a_submitted_run_that_is_refused_says_why_to_everybody() -> None:
     shared = engine()
-    for ticket in [shared.submit(core.Request("missing", ("the cat",))) for _ in range(2)]:
+    for ticket in [shared.submit(Request("missing", ("the cat",))) for _ in range(2)]:
         with pytest.raises(CheckpointError, match="missing"):
             ticket.result()
 
@@ -509,7 +516,7 @@ def test_a_submitted_run_that_is_refused_says_why_to_everybody() -> None:
 def test_cancelling_a_run_that_has_begun_ends_it_at_the_next_layer() -> None:
     gate = Gate()
     shared = engine(gate)
-    request = core.Request("one", ("the cat sat",))
+    request = Request("one", ("the cat sat",))
     ticket = shared.submit(request)
     assert gate.begun.wait(10) and ticket.progress.stage == "running"
     ticket.cancel()
@@ -524,9 +531,9 @@ def test_cancelling_a_run_that_has_begun_ends_it_at_the_next_layer() -> None:
 def test_cancelling_a_run_that_waits_means_that_it_never_begins() -> None:
     gate = Gate()
     shared = engine(gate)
-    first = shared.submit(core.Request("one", ("the cat sat",)))
+    first = shared.submit(Request("one", ("the cat sat",)))
     assert gate.begun.wait(10)
-    second = shared.submit(core.Request("one", ("on a mat",)))
+    second = shared.submit(Request("one", ("on a mat",)))
     second.cancel()
     gate.open.set()
     assert first.result().source.text == "the cat sat"
@@ -538,7 +545,7 @@ def test_cancelling_a_run_that_waits_means_that_it_never_begins() -> None:
 def test_a_run_that_somebody_else_waits_for_goes_on() -> None:
     gate = Gate()
     shared = engine(gate)
-    request = core.Request("one", ("the cat sat",))
+    request = Request("one", ("the cat sat",))
     mine, theirs = shared.submit(request), shared.submit(request)
     with ThreadPoolExecutor(1) as pool:
         assert gate.begun.wait(10)
@@ -552,7 +559,7 @@ def test_one_who_waits_no_longer_is_counted_once_however_often_that_is_said() ->
     """A page that closes, its Cancel and its next request may say so at once, each in a thread of its own."""
     gate = Gate()
     shared = engine(gate)
-    request = core.Request("one", ("the cat sat",))
+    request = Request("one", ("the cat sat",))
     mine, theirs = shared.submit(request), shared.submit(request)
     together = threading.Barrier(4)
 
@@ -572,7 +579,7 @@ def test_one_who_waits_no_longer_is_counted_once_however_often_that_is_said() ->
 def test_a_download_shows_its_bytes_and_keeps_no_other_run_waiting() -> None:
     told, arrive = threading.Event(), threading.Event()
 
-    def loader(model_id: str, *, progress: core.checkpoints.Progress, **options: Any) -> core.Loaded:
+    def loader(model_id: str, *, progress: core.checkpoints.Progress, **options: Any) -> Loaded:
         if model_id == "far":
             progress("model.safetensors", 3, 7)
             told.set()
@@ -580,10 +587,10 @@ def test_a_download_shows_its_bytes_and_keeps_no_other_run_waiting() -> None:
         return Loader()(model_id, **options)
 
     shared = engine(loader)
-    ticket = shared.submit(core.Request("far", ("the cat sat",)))
-    assert shared.run(core.Request("near", ("on a mat",))).source.text == "on a mat"
+    ticket = shared.submit(Request("far", ("the cat sat",)))
+    assert shared.run(Request("near", ("on a mat",))).source.text == "on a mat"
     assert told.wait(10)
-    assert ticket.progress == core.Progress("loading", "model.safetensors", 3, 7)
+    assert ticket.progress == Progress("loading", "model.safetensors", 3, 7)
     assert shared.loaded_model("far") is None and shared.loaded_model("near") is not None
     arrive.set()
     assert ticket.result().source.text == "the cat sat"
@@ -593,7 +600,7 @@ def test_a_download_shows_its_bytes_and_keeps_no_other_run_waiting() -> None:
 def test_small_models_stay_however_many_there_are() -> None:
     shared = engine(Loader())
     for name in ("one", "other", "third"):
-        shared.run(core.Request(name, ("the cat",)))
+        shared.run(Request(name, ("the cat",)))
     assert shared.max_models == 2 and shared.status()["models"] == ["one", "other", "third"]
 
 
@@ -601,14 +608,14 @@ def test_small_models_stay_however_many_there_are() -> None:
 
 
 def test_a_decoder_writes_behind_the_text_and_the_run_is_of_both() -> None:
-    shared = core.Engine(device=torch.device("cpu"))
-    asked = core.Request("copy", ("dabbi=",), write=20)
+    shared = Engine(device=torch.device("cpu"))
+    asked = Request("copy", ("dabbi=",), write=20)
     run = shared.run(asked)
     assert run.source.text == "dabbi=dabbi"
-    plain = shared.run(core.Request("copy", ("dabbi=dabbi",)))
+    plain = shared.run(Request("copy", ("dabbi=dabbi",)))
     assert torch.equal(run.attention[1].pattern(), plain.attention[1].pattern())
-    assert len({asked.key, core.Request("copy", ("dabbi=",)).key, core.Request("copy", ("dabbi=",), write=2).key}) == 3
-    assert shared.run(core.Request("copy", ("dabbi=",), write=2)).source.text == "dabbi=da"
+    assert len({asked.key, Request("copy", ("dabbi=",)).key, Request("copy", ("dabbi=",), write=2).key}) == 3
+    assert shared.run(Request("copy", ("dabbi=",), write=2)).source.text == "dabbi=da"
 
 
 def test_a_decoder_draws_what_it_writes_and_the_same_each_time() -> None:
@@ -617,24 +624,24 @@ def test_a_decoder_draws_what_it_writes_and_the_same_each_time() -> None:
     drawn = core.generate(loaded, story, max_tokens=12, temperature=0.7, top_k=40, seed=1)[0].text
     assert drawn != core.generate(loaded, story, max_tokens=12)[0].text
     for _ in range(2):
-        shared = core.Engine(device=torch.device("cpu"))
-        assert shared.run(core.Request("storyteller", (story,), write=12)).source.text == story + drawn
+        shared = Engine(device=torch.device("cpu"))
+        assert shared.run(Request("storyteller", (story,), write=12)).source.text == story + drawn
 
 
 def test_writing_ends_where_the_positions_do() -> None:
-    shared = core.Engine(device=torch.device("cpu"))
+    shared = Engine(device=torch.device("cpu"))
     n_ctx = core.load("copy").config.n_ctx
-    assert len(shared.run(core.Request("copy", ("abcd",), write=1000)).source) == n_ctx
+    assert len(shared.run(Request("copy", ("abcd",), write=1000)).source) == n_ctx
     full = "a" * (n_ctx - 1)  # and <s>
-    assert shared.run(core.Request("copy", (full,), write=5)).source.text == full
+    assert shared.run(Request("copy", (full,), write=5)).source.text == full
 
 
 def test_what_cannot_write_says_so() -> None:
-    shared = core.Engine(device=torch.device("cpu"))
+    shared = Engine(device=torch.device("cpu"))
     with pytest.raises(GenerationError, match="cannot continue it"):
-        shared.run(core.Request("minilm", ("A cat.",), write=5))
+        shared.run(Request("minilm", ("A cat.",), write=5))
     with pytest.raises(GenerationError, match="One text"):
-        shared.run(core.Request("copy", ("ab=", "cd="), write=5))
+        shared.run(Request("copy", ("ab=", "cd="), write=5))
 
 
 def test_writing_can_be_stopped() -> None:
@@ -646,14 +653,18 @@ def test_writing_can_be_stopped() -> None:
             raise RunCancelled("This run was cancelled.")
 
     with pytest.raises(RunCancelled):
-        with_continuation(core.load("copy"), core.Request("copy", ("dabbi=",), write=20), look)
+        with_continuation(core.load("copy"), Request("copy", ("dabbi=",), write=20), look)
     assert len(seen) == 3
 
 
 def test_an_edited_run_is_continued_by_the_edited_model():
     """Every token is drawn from what a trace of all before it, with the same edits, gives; and others come than without them."""
-    loaded, text, edits = core.load("storyteller"), "Once upon a time there was a", (core.Ablate("decoder", 1, 0),)
-    asked = core.Request("storyteller", (text,), interventions=edits, write=8)
+    loaded, text, edits = (
+        core.load("storyteller"),
+        "Once upon a time there was a",
+        (core.edits.Ablate("decoder", 1, 0),),
+    )
+    asked = Request("storyteller", (text,), interventions=edits, write=8)
     (written,), _ = with_continuation(loaded, asked)
     assert loaded.model.head is not None
     ids = list(core.trace(loaded, text).source.ids)
@@ -664,5 +675,5 @@ def test_an_edited_run_is_continued_by_the_edited_model():
         draw = torch.rand(1, 1, generator=generator, dtype=torch.float64)
         ids.append(int(sample_token(*candidates(logits, CONTINUATION["temperature"], CONTINUATION["top_k"]), draw)))
     assert core.trace(loaded, written).source.ids == tuple(ids)
-    (plain,), _ = with_continuation(loaded, core.Request("storyteller", (text,), write=8))
+    (plain,), _ = with_continuation(loaded, Request("storyteller", (text,), write=8))
     assert plain != written

@@ -12,8 +12,9 @@ import torch
 
 import core
 from benchmarks.coverage import ROWS, VOCAB, made
-from core import Loaded, TextError, device
-from core.errors import TooLarge
+from core import device
+from core.checkpoints import Loaded
+from core.errors import TextError, TooLarge
 from core.read.layer_walk import routing
 
 ROUTED = {
@@ -88,7 +89,7 @@ def test_the_mixture_is_the_sum_that_the_weights_say(tiny: Callable[..., Loaded]
 def test_an_edit_changes_what_later_routers_choose(tiny: Callable[..., Loaded]) -> None:
     loaded = tiny(**MIXED)
     plain = core.trace(loaded, ids=IDS)
-    edited = core.trace(loaded, ids=IDS, interventions=[core.Ablate("decoder", 0, 1)])
+    edited = core.trace(loaded, ids=IDS, interventions=[core.edits.Ablate("decoder", 0, 1)])
     assert not np.array_equal(routing(plain).weights[1], routing(edited).weights[1])
 
 

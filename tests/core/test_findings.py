@@ -13,8 +13,11 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.read import head_roles, measures
 from core.read.attribution import has_looks
+from core.read.edge_attribution import head_logit_attribution, top_token_attribution
+from core.read.findings import Finding
 from core.read.head_roles import are_common, are_long, common_words
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
@@ -23,7 +26,7 @@ from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import texts
 from tests.thorough import part
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IOI = "When Mary and John went to the store, John gave a drink to"
 ROME = "London is in England, Rome is in"
 PARIS = "The capital of France is"
@@ -42,7 +45,7 @@ def run(text: str) -> core.Trace:
     return core.trace(smollm2(), text)
 
 
-def words(of: core.Trace, found: core.Finding) -> tuple[str, str]:
+def words(of: core.Trace, found: Finding) -> tuple[str, str]:
     queries, keys = of.tokens_of(of.attention.at(found.layer, found.site, found.stack))
     return queries.labels[found.query], keys.labels[found.key]
 
@@ -92,7 +95,7 @@ def test_findings_of_smollm2_are_each_of_another_head() -> None:
     assert repeat.weight == pytest.approx(0.818, abs=6e-4)
     assert (back.layer, back.head, back.mean) == (16, 0, pytest.approx(0.786, abs=6e-4))
     assert (rests.layer, rests.head, rests.mean) == (18, 7, pytest.approx(0.9999, abs=1e-4))
-    adds = core.head_logit_attribution(run(IOI))[0]
+    adds = head_logit_attribution(run(IOI))[0]
     assert (adds[23, 0].item(), adds[24, 4].item()) == pytest.approx((1.143, -1.310), abs=6e-4)
     same = {one.kind: one for one in core.findings(run(DOG))}["same word"]
     assert (same.layer, same.head, same.query, same.key) == (8, 1, 7, 4)
@@ -106,7 +109,7 @@ def test_findings_of_smollm2_are_each_of_another_head() -> None:
 
 @needs_smollm2
 def test_a_head_moves_the_likeliest_words() -> None:
-    moved = core.top_token_attribution(run(KEYS))
+    moved = top_token_attribution(run(KEYS))
     assert moved.values.shape == (30, 9, 100)
     of = dict(zip(moved.strings, moved.values[26, 0].tolist(), strict=True))
     assert (of["Ġare"], of["Ġwas"]) == pytest.approx((3.72, -0.63), abs=6e-3)

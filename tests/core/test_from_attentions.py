@@ -19,6 +19,7 @@ from torch import Tensor
 import core
 from core.model.text import tokens_from_strings
 from core.read import head_roles, measures, report
+from core.read.edge_attribution import edge_in_all_heads
 
 WORDS = ["[CLS]", "the", "cat", "sat", "##s", "[SEP]"]
 N = len(WORDS)
@@ -124,7 +125,7 @@ def test_layers_may_have_different_numbers_of_heads() -> None:
     assert found.keys.shape == (3, 4, 1, 2)
     assert bool(found.weights[1, 2:].isnan().all()) and bool((found.keys[1, 2:] == -1).all())
     assert bool(found.weights[1, :2].isfinite().all())
-    assert core.edge_in_all_heads(run, 1, 2).weights[2, 3].isnan()
+    assert edge_in_all_heads(run, 1, 2).weights[2, 3].isnan()
     assert all(finding.head < run.attention[finding.layer].n_heads for finding in core.findings(run))
     assert [len(roles) for roles in head_roles.run_roles(run)] == [4, 2, 3]
     resting = measures.sink(run.attention)

@@ -17,8 +17,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from torch.overrides import TorchFunctionMode
 
 import core
-from core import GenerationError, Loaded, RotaryScaling, TextError, TooLarge
+from core.checkpoints import Loaded
+from core.errors import GenerationError, TextError, TooLarge
 from core.model.cache import Cache, DynamicKV
+from core.model.config import RotaryScaling
 from core.model.outputs import ANYTHING
 from core.model.rules import DistanceBias, MaskRule
 from core.plan import kv_cache
@@ -367,10 +369,12 @@ def test_either_name_of_the_most_tokens_gives_the_same() -> None:
             written: Any = write(loaded, max_new_tokens=5, **five)
             again: Any = write(loaded, max_tokens=5, max_new_tokens=5, **five)
             assert written == again == write(loaded, max_tokens=5, **five)
-        with pytest.raises(core.GenerationError, match=r"max_tokens is 5 and max_new_tokens 6, .* Give one of them\."):
+        with pytest.raises(
+            core.errors.GenerationError, match=r"max_tokens is 5 and max_new_tokens 6, .* Give one of them\."
+        ):
             core.generate(loaded, max_tokens=5, max_new_tokens=6, **five)
     assert len(core.generate(loaded, **five)[0].ids) <= 64
-    with pytest.raises(core.GenerationError, match="max_new_tokens is 0, but it must be at least 1"):
+    with pytest.raises(core.errors.GenerationError, match="max_new_tokens is 0, but it must be at least 1"):
         core.stream(loaded, max_new_tokens=0, **five)
 
 

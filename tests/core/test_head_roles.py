@@ -10,10 +10,11 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.read import head_roles, measures
 from core.read.head_roles import OpeningEdge
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 ANIMAL = "The animal didn't cross the street because it was too tired."
 OLD = "The old animal didn't cross the street because it was too tired."
 WATER = "She poured water from the jug into the glass until it was full."
@@ -159,7 +160,11 @@ def test_whole_maps_give_the_same_as_working_them_out(tiny: Tiny) -> None:
 def test_an_edit_that_shows_the_future_counts(tiny: Tiny) -> None:
     loaded = tiny(n_ctx=400)
     ids = torch.randint(0, 61, (200,), generator=torch.Generator().manual_seed(5)).tolist()
-    for edit in (core.SetMask("none", layer=1, head=2), core.MaskAfterSoftmax(), core.Ablate("decoder", 0, 1)):
+    for edit in (
+        core.edits.SetMask("none", layer=1, head=2),
+        core.edits.MaskAfterSoftmax(),
+        core.edits.Ablate("decoder", 0, 1),
+    ):
         trace = core.trace(loaded, ids=ids, interventions=[edit])
         assert head_roles.opening_edges(trace) == head_roles.opening_edges(
             trace, [record.pattern() for record in trace.attention]
@@ -249,7 +254,7 @@ def test_a_run_without_any_weight_opens_on_its_first_cell(tiny: Tiny, what: str)
     loaded, ids = tiny(), [3, 1, 4]
     if what == "nan":
         loaded.model.get_parameter("decoder.embed.token.weight").fill_(torch.nan)
-    edits = [core.EditMask(keys=range(3))] if what == "hidden" else []
+    edits = [core.edits.EditMask(keys=range(3))] if what == "hidden" else []
     run = core.trace(loaded, ids=ids, interventions=edits)
     first = OpeningEdge("decoder", "attn", 0, 0, 0, 0, 0.0, 0.0, 3)
     assert head_roles.opening_edges(run) == (first,)

@@ -12,38 +12,40 @@ from urllib.parse import parse_qs, quote, urlencode
 import pytest
 
 import core
+from core.checkpoints import Loaded
 from core.edits import KINDS, Edit, InterventionError, edit_text, from_text, to_text
 from core.edits import fields as field_kinds
 from core.edits.edit import kinds_of, may_be_none
+from core.run.request import Request
 
 EXAMPLES = {
-    core.Ablate("decoder", 0, 5): "ablate_decoder_L0_H5",
-    core.Ablate("decoder", 0, 5, "cross_attn", to="mean"): "ablate_decoder_L0_H5_cross_mean",
-    core.ScaleHead(-0.5, "encoder", 11, 2): "scale_-0.5_encoder_L11_H2",
-    core.EditMask("decoder", 3, cells=[(11, 3), (11, 10)], head=6): "mask_decoder_L3_H6_11x3.11x10",
-    core.EditMask(None, 3, range(4, 8), [2, *range(5, 10)], True): "mask_L3_q4-7_k2.5-9_allow",
-    core.EditMask(keys=5): "mask_k5",
-    core.EditMask(distances=(1, None)): "mask_d1..",
-    core.EditMask(distances=(-3, 3), allowed=True): "mask_allow_d-3..3",
-    core.AsPadding(range(3, 6)): "aspadding_t3-5",
-    core.SetMask("causal"): "setmask_causal",
-    core.SetMask("window", 8, layer=2): "setmask_window_8_L2",
-    core.Window(8, head=1): "window_8_H1",
-    core.DropCausalMask(1): "nocausal_L1",
-    core.DropPadding(): "nopadding",
-    core.MaskAfterSoftmax("encoder"): "aftersoftmax_encoder",
-    core.MaskFill(): "fill",
-    core.MaskFill(-5e4): "fill_-50000",
-    core.NoScale(site="attn"): "noscale_self",
-    core.Temperature(2): "temperature_2",
-    core.Temperature(1e-20): "temperature_1e-20",
-    core.Temperature(1e300): "temperature_1e300",
-    core.DropPositions("encoder"): "nopositions_encoder",
-    core.ShufflePositions(3): "shuffle_3",
-    core.SetPositions([0, 8, *range(2, 8), 1, 9]): "positions_0.8.2-7.1.9",
-    core.ShiftPositions(-4): "shift_-4",
-    core.SwapWords(1, 3): "swap_a1_b3",
-    core.SwapWords(0, 12, "decoder"): "swap_a0_b12_decoder",
+    core.edits.Ablate("decoder", 0, 5): "ablate_decoder_L0_H5",
+    core.edits.Ablate("decoder", 0, 5, "cross_attn", to="mean"): "ablate_decoder_L0_H5_cross_mean",
+    core.edits.ScaleHead(-0.5, "encoder", 11, 2): "scale_-0.5_encoder_L11_H2",
+    core.edits.EditMask("decoder", 3, cells=[(11, 3), (11, 10)], head=6): "mask_decoder_L3_H6_11x3.11x10",
+    core.edits.EditMask(None, 3, range(4, 8), [2, *range(5, 10)], True): "mask_L3_q4-7_k2.5-9_allow",
+    core.edits.EditMask(keys=5): "mask_k5",
+    core.edits.EditMask(distances=(1, None)): "mask_d1..",
+    core.edits.EditMask(distances=(-3, 3), allowed=True): "mask_allow_d-3..3",
+    core.edits.AsPadding(range(3, 6)): "aspadding_t3-5",
+    core.edits.SetMask("causal"): "setmask_causal",
+    core.edits.SetMask("window", 8, layer=2): "setmask_window_8_L2",
+    core.edits.Window(8, head=1): "window_8_H1",
+    core.edits.DropCausalMask(1): "nocausal_L1",
+    core.edits.DropPadding(): "nopadding",
+    core.edits.MaskAfterSoftmax("encoder"): "aftersoftmax_encoder",
+    core.edits.MaskFill(): "fill",
+    core.edits.MaskFill(-5e4): "fill_-50000",
+    core.edits.NoScale(site="attn"): "noscale_self",
+    core.edits.Temperature(2): "temperature_2",
+    core.edits.Temperature(1e-20): "temperature_1e-20",
+    core.edits.Temperature(1e300): "temperature_1e300",
+    core.edits.DropPositions("encoder"): "nopositions_encoder",
+    core.edits.ShufflePositions(3): "shuffle_3",
+    core.edits.SetPositions([0, 8, *range(2, 8), 1, 9]): "positions_0.8.2-7.1.9",
+    core.edits.ShiftPositions(-4): "shift_-4",
+    core.edits.SwapWords(1, 3): "swap_a1_b3",
+    core.edits.SwapWords(0, 12, "decoder"): "swap_a0_b12_decoder",
 }
 
 
@@ -116,17 +118,17 @@ def test_every_edit_is_read_back_as_it_was_written() -> None:
 
 def test_equal_edits_have_one_text_however_they_were_spelled() -> None:
     same = [
-        core.EditMask(keys=[5, 3, 4, 4]),
-        core.EditMask(keys=range(3, 6)),
-        core.EditMask(keys=(range(3, 5), range(4, 6))),
-        core.EditMask(keys=range(5, 2, -1)),
+        core.edits.EditMask(keys=[5, 3, 4, 4]),
+        core.edits.EditMask(keys=range(3, 6)),
+        core.edits.EditMask(keys=(range(3, 5), range(4, 6))),
+        core.edits.EditMask(keys=range(5, 2, -1)),
     ]
     assert len({to_text([edit]) for edit in same}) == len(set(same)) == 1
     cells = [(1, 2), (1, 3), (0, range(1, 3)), (0, 2)]
-    assert core.EditMask(cells=cells) == core.EditMask(cells=[(0, range(1, 3)), (1, range(2, 4))])
-    one, other = (core.Request("m", ("a",), interventions=(edit,)) for edit in same[:2])
+    assert core.edits.EditMask(cells=cells) == core.edits.EditMask(cells=[(0, range(1, 3)), (1, range(2, 4))])
+    one, other = (Request("m", ("a",), interventions=(edit,)) for edit in same[:2])
     assert one.key == other.key
-    assert one.key != core.Request("m", ("a",), interventions=(core.EditMask(keys=range(3, 7)),)).key
+    assert one.key != Request("m", ("a",), interventions=(core.edits.EditMask(keys=range(3, 7)),)).key
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(text: str, words: str) -
     assert len(str(refused.value)) < 700
 
 
-def test_fuzzed_text_is_read_or_refused_and_never_anything_else(tiny: Callable[..., core.Loaded]) -> None:
+def test_fuzzed_text_is_read_or_refused_and_never_anything_else(tiny: Callable[..., Loaded]) -> None:
     chance, refused = random.Random(1), 0
     loaded = tiny()
     letters = "abdefhklmLHqkt0123456789.-_~x+e \n\0é٣😀'\"<"
@@ -184,7 +186,7 @@ def test_fuzzed_text_is_read_or_refused_and_never_anything_else(tiny: Callable[.
             assert from_text(to_text(edits)) == edits
             if i % 10 == 0:
                 core.trace(loaded, ids=[1, 2, 3], interventions=edits)
-        except (InterventionError, core.TooLarge) as error:
+        except (InterventionError, core.errors.TooLarge) as error:
             assert str(error).rstrip().endswith((".", ")"))
             refused += 1
     assert 500 < refused < 2990
@@ -197,10 +199,10 @@ def test_what_no_link_can_hold_is_refused() -> None:
 
     with pytest.raises(InterventionError, match="Own cannot be written as text"):
         to_text([Own()])
-    scattered = core.EditMask(cells=[(i, 2 * j) for i in range(40) for j in range(30)])
+    scattered = core.edits.EditMask(cells=[(i, 2 * j) for i in range(40) for j in range(30)])
     with pytest.raises(InterventionError, match="characters; a link holds"):
         to_text([scattered])
-    assert core.Request("m", ("a",), interventions=(scattered,)).key, "but it can be run"
+    assert Request("m", ("a",), interventions=(scattered,)).key, "but it can be run"
 
 
 def test_a_new_kind_is_one_class() -> None:

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.edits import InterventionError, hooks_of
 from core.model import rules
 from core.model.rules import MaskRule, ScoreRule
 from tests.core.conftest import fused_error
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
@@ -25,7 +26,10 @@ def residual(run: core.Trace) -> torch.Tensor:
 
 def test_an_ablated_head_writes_nothing_and_the_rest_is_as_before(tiny: Tiny) -> None:
     loaded = tiny()
-    plain, cut = core.trace(loaded, ids=IDS), core.trace(loaded, ids=IDS, interventions=[core.Ablate("decoder", 0, 2)])
+    plain, cut = (
+        core.trace(loaded, ids=IDS),
+        core.trace(loaded, ids=IDS, interventions=[core.edits.Ablate("decoder", 0, 2)]),
+    )
     assert torch.equal(plain.attention[0].pattern(), cut.attention[0].pattern())
     assert not torch.allclose(plain.attention[1].pattern(), cut.attention[1].pattern())
     with torch.inference_mode():  # the same as a W_O whose columns for this head are zero
@@ -39,7 +43,7 @@ def test_an_ablated_head_writes_nothing_and_the_rest_is_as_before(tiny: Tiny) ->
 
 def test_an_edited_cell_closes_or_opens_one_look(tiny: Tiny) -> None:
     loaded = tiny()
-    edits = [core.EditMask("decoder", 0, 5, 3, False), core.EditMask("decoder", 0, 2, 6, True, head=1)]
+    edits = [core.edits.EditMask("decoder", 0, 5, 3, False), core.edits.EditMask("decoder", 0, 2, 6, True, head=1)]
     record = core.trace(loaded, ids=IDS, interventions=edits).attention[0]
     assert record.pattern()[:, 5, 3].abs().max() == 0 and record.why_masked(5, 3) == "edited"
     assert record.pattern(1, 2, 6) > 0 and record.pattern(0, 2, 6) == 0
@@ -48,7 +52,7 @@ def test_an_edited_cell_closes_or_opens_one_look(tiny: Tiny) -> None:
 
 
 def test_a_row_edited_until_it_sees_nothing_is_reported(tiny: Tiny) -> None:
-    run = core.trace(tiny(), ids=IDS, interventions=[core.EditMask("decoder", 1, 0, 0, False)])
+    run = core.trace(tiny(), ids=IDS, interventions=[core.edits.EditMask("decoder", 1, 0, 0, False)])
     record = run.attention[1]
     assert record.blocked_rows().tolist() == [True] + [False] * 7
     assert record.pattern()[:, 0].abs().max() == 0
@@ -56,17 +60,17 @@ def test_a_row_edited_until_it_sees_nothing_is_reported(tiny: Tiny) -> None:
 
 
 def test_without_the_causal_mask_the_past_sees_the_future(tiny: Tiny) -> None:
-    run = core.trace(tiny(), ids=IDS, interventions=[core.DropCausalMask()])
+    run = core.trace(tiny(), ids=IDS, interventions=[core.edits.DropCausalMask()])
     assert all(record.pattern()[:, 0, 1:].min() > 0 for record in run.attention)
-    one = core.trace(tiny(), ids=IDS, interventions=[core.DropCausalMask(layer=1)])
+    one = core.trace(tiny(), ids=IDS, interventions=[core.edits.DropCausalMask(layer=1)])
     assert one.attention[0].pattern()[:, 0, 1:].max() == 0 and one.attention[1].pattern()[:, 0, 1:].min() > 0
 
 
 def test_scale_and_temperature_change_the_scores_by_their_factor(tiny: Tiny) -> None:
     plain = core.trace(tiny(), ids=IDS).attention[0]
-    raw = core.trace(tiny(), ids=IDS, interventions=[core.NoScale()]).attention[0]
+    raw = core.trace(tiny(), ids=IDS, interventions=[core.edits.NoScale()]).attention[0]
     assert torch.allclose(raw.scores(), plain.scores() * 6**0.5, atol=1e-5)
-    cold = core.trace(tiny(), ids=IDS, interventions=[core.Temperature(0.5)]).attention[0]
+    cold = core.trace(tiny(), ids=IDS, interventions=[core.edits.Temperature(0.5)]).attention[0]
     assert torch.allclose(cold.scores(), plain.scores() * 2, atol=1e-5)
     assert fused_error(cold) <= 1e-6
 
@@ -75,8 +79,8 @@ def test_scale_and_temperature_change_the_scores_by_their_factor(tiny: Tiny) -> 
 def test_an_encoder_without_positions_does_not_know_an_order(tiny: Tiny, position: str) -> None:
     loaded = tiny(n_encoder_layers=2, position=position)
     order = [5, 2, 7, 0, 3, 6, 1, 4]
-    there = residual(core.trace(loaded, ids=IDS, interventions=[core.DropPositions()]))
-    moved = residual(core.trace(loaded, ids=[IDS[i] for i in order], interventions=[core.DropPositions()]))
+    there = residual(core.trace(loaded, ids=IDS, interventions=[core.edits.DropPositions()]))
+    moved = residual(core.trace(loaded, ids=[IDS[i] for i in order], interventions=[core.edits.DropPositions()]))
     assert (moved - there[order]).abs().max() <= 1e-5
     plain = residual(core.trace(loaded, ids=[IDS[i] for i in order]))
     assert (plain - residual(core.trace(loaded, ids=IDS))[order]).abs().max() > 1e-3
@@ -85,7 +89,7 @@ def test_an_encoder_without_positions_does_not_know_an_order(tiny: Tiny, positio
 @pytest.mark.parametrize("position", ["learned", "rotary", "relative"])
 def test_shuffled_positions_are_the_models_own_in_another_order(tiny: Tiny, position: str) -> None:
     loaded = tiny(n_encoder_layers=2, position=position)
-    run = core.trace(loaded, ids=IDS, interventions=[core.ShufflePositions(seed=1)])
+    run = core.trace(loaded, ids=IDS, interventions=[core.edits.ShufflePositions(seed=1)])
     places = run.positions[0].places.tolist()
     assert sorted(places) == list(range(8)) and places != list(range(8))
     # Reading the tokens in the order of their places, with honest positions, is the same run.
@@ -97,71 +101,73 @@ def test_shuffled_positions_are_the_models_own_in_another_order(tiny: Tiny, posi
 def test_edits_of_what_is_not_there_say_what_there_is(tiny: Tiny) -> None:
     loaded, any_type = tiny(), cast(Any, core)
     for edit, words in (
-        (lambda: core.Ablate("encoder", 0, 0), "no encoder; it has: decoder"),
-        (lambda: core.Ablate("decoder", 9, 0), "decoder layers 0 to 1"),
-        (lambda: core.Ablate("decoder", 0, 4), "heads are 0 to 3"),
-        (lambda: core.Ablate("decoder", 0, 0, "cross_attn"), "no cross_attn"),
-        (lambda: core.ScaleHead(2, "decoder", 0, 4), "heads are 0 to 3"),
-        (lambda: core.EditMask("decoder", 0, 8, 0, True), "no query 8 .* positions 0 to 7"),
-        (lambda: core.EditMask("decoder", 0, cells=[(0, 0), (3, 9)]), "no key 9 .* positions 0 to 7"),
-        (lambda: core.EditMask("decoder", 0, 0, -1, True), "keys of EditMask must be a whole number from 0"),
-        (lambda: core.EditMask("decoder", 0, 0, 0, True, head=4), "heads are 0 to 3"),
-        (lambda: core.EditMask("decoder", 0), "says which cells"),
-        (lambda: core.EditMask("decoder", 0, 1, distances=(1, None)), "says which cells"),
-        (lambda: core.EditMask("decoder", 0, []), "is empty"),
-        (lambda: core.EditMask(distances=(3, 1)), "lower one first"),
+        (lambda: core.edits.Ablate("encoder", 0, 0), "no encoder; it has: decoder"),
+        (lambda: core.edits.Ablate("decoder", 9, 0), "decoder layers 0 to 1"),
+        (lambda: core.edits.Ablate("decoder", 0, 4), "heads are 0 to 3"),
+        (lambda: core.edits.Ablate("decoder", 0, 0, "cross_attn"), "no cross_attn"),
+        (lambda: core.edits.ScaleHead(2, "decoder", 0, 4), "heads are 0 to 3"),
+        (lambda: core.edits.EditMask("decoder", 0, 8, 0, True), "no query 8 .* positions 0 to 7"),
+        (lambda: core.edits.EditMask("decoder", 0, cells=[(0, 0), (3, 9)]), "no key 9 .* positions 0 to 7"),
+        (lambda: core.edits.EditMask("decoder", 0, 0, -1, True), "keys of EditMask must be a whole number from 0"),
+        (lambda: core.edits.EditMask("decoder", 0, 0, 0, True, head=4), "heads are 0 to 3"),
+        (lambda: core.edits.EditMask("decoder", 0), "says which cells"),
+        (lambda: core.edits.EditMask("decoder", 0, 1, distances=(1, None)), "says which cells"),
+        (lambda: core.edits.EditMask("decoder", 0, []), "is empty"),
+        (lambda: core.edits.EditMask(distances=(3, 1)), "lower one first"),
         (lambda: any_type.EditMask(cells=[(1, 2, 3)]), "A cell is"),
         (lambda: any_type.EditMask(cells="11x3"), "must be a list"),
-        (lambda: core.AsPadding(9), "no key 9"),
-        (lambda: core.SetMask("window"), "has a size"),
-        (lambda: core.SetMask("causal", 3), "has a size"),
+        (lambda: core.edits.AsPadding(9), "no key 9"),
+        (lambda: core.edits.SetMask("window"), "has a size"),
+        (lambda: core.edits.SetMask("causal", 3), "has a size"),
         (lambda: any_type.SetMask("round"), "one of 'none', 'causal', 'window'"),
-        (lambda: core.Window(0), "from 1 to"),
-        (lambda: core.Window(True), "whole number"),
-        (lambda: core.SetPositions([0, 1]), "2 positions are given, and the text has 8 tokens"),
-        (lambda: core.SetPositions([]), "Give 1 to"),
-        (lambda: core.Temperature(0), "above 0"),
-        (lambda: core.Temperature(float("nan")), "above 0"),
+        (lambda: core.edits.Window(0), "from 1 to"),
+        (lambda: core.edits.Window(True), "whole number"),
+        (lambda: core.edits.SetPositions([0, 1]), "2 positions are given, and the text has 8 tokens"),
+        (lambda: core.edits.SetPositions([]), "Give 1 to"),
+        (lambda: core.edits.Temperature(0), "above 0"),
+        (lambda: core.edits.Temperature(float("nan")), "above 0"),
         (lambda: any_type.Temperature("2"), "finite number"),
-        (lambda: core.MaskFill(float("-inf")), "finite"),
+        (lambda: core.edits.MaskFill(float("-inf")), "finite"),
     ):
         with pytest.raises(InterventionError, match=words):
             core.trace(loaded, ids=IDS, interventions=[edit()])
     with pytest.raises(InterventionError, match="no causal mask"):
-        core.trace(tiny(n_encoder_layers=1), ids=IDS, interventions=[core.DropCausalMask()])
+        core.trace(tiny(n_encoder_layers=1), ids=IDS, interventions=[core.edits.DropCausalMask()])
     both = tiny(n_encoder_layers=1, n_decoder_layers=1)
-    for edit in (core.AsPadding(1), core.SetPositions(range(8))):
+    for edit in (core.edits.AsPadding(1), core.edits.SetPositions(range(8))):
         with pytest.raises(InterventionError, match="reads two texts"):
             core.trace(both, ids=IDS, target_ids=[1, 2], interventions=[edit])
 
 
 @pytest.mark.parametrize("position", ["learned", "sinusoidal"])
-@pytest.mark.parametrize("edit", [core.ShiftPositions(30), core.ShiftPositions(-1), core.SetPositions([*range(7), 37])])
+@pytest.mark.parametrize(
+    "edit", [core.edits.ShiftPositions(30), core.edits.ShiftPositions(-1), core.edits.SetPositions([*range(7), 37])]
+)
 def test_positions_beyond_the_table_are_refused_with_its_size(
-    tiny: Tiny, position: str, edit: core.Intervention
+    tiny: Tiny, position: str, edit: core.edits.Intervention
 ) -> None:
     with pytest.raises(InterventionError, match="the model's table has 0 to 36"):
         core.trace(tiny(position=position), ids=IDS, interventions=[edit])
-    core.trace(tiny(position=position), ids=IDS, interventions=[core.ShiftPositions(29)])
+    core.trace(tiny(position=position), ids=IDS, interventions=[core.edits.ShiftPositions(29)])
 
 
 def test_interventions_are_values() -> None:
-    assert core.Ablate("decoder", 1, 2) == core.Ablate("decoder", 1, 2)
-    assert len({core.NoScale(), core.NoScale(), core.Temperature(2.0)}) == 2
+    assert core.edits.Ablate("decoder", 1, 2) == core.edits.Ablate("decoder", 1, 2)
+    assert len({core.edits.NoScale(), core.edits.NoScale(), core.edits.Temperature(2.0)}) == 2
 
 
 def test_shuffled_positions_of_padded_texts_are_a_permutation_of_the_real_ones(tiny: Tiny) -> None:
     loaded = tiny(n_encoder_layers=2, position="rotary")
     keep = torch.tensor([[True] * 6 + [False] * 3, [False] * 4 + [True] * 5, [True] * 9])
-    places = positions_of(loaded, keep, core.ShufflePositions(seed=1))
+    places = positions_of(loaded, keep, core.edits.ShufflePositions(seed=1))
     for row, real in zip(places, keep, strict=True):
         assert sorted(row[real].tolist()) == list(range(int(real.sum())))
     assert places[0, :6].tolist() != list(range(6))
-    short = core.trace(loaded, ids=IDS[:6], interventions=[core.ShufflePositions(seed=1)])
+    short = core.trace(loaded, ids=IDS[:6], interventions=[core.edits.ShufflePositions(seed=1)])
     assert short.positions[0].places.tolist() == places[0, :6].tolist()  # as the text alone
 
 
-def positions_of(loaded: core.Loaded, keep: torch.Tensor, edit: core.Intervention) -> torch.Tensor:
+def positions_of(loaded: Loaded, keep: torch.Tensor, edit: core.edits.Intervention) -> torch.Tensor:
     """[batch, pos] where the model believes the tokens of a padded batch to be."""
     seen = []
     hooks, watch = hooks_of(loaded.model, [edit]), {"encoder.hook_positions": lambda x: seen.append(x)}
@@ -174,7 +180,7 @@ def test_positions_that_are_given_are_those_of_the_tokens_in_that_order(tiny: Ti
     order = [5, 2, 7, 0, 3, 6, 1, 4]
     for position in ("learned", "sinusoidal", "rotary", "alibi", "relative"):
         loaded = tiny(n_encoder_layers=2, position=position)
-        run = core.trace(loaded, ids=IDS, interventions=[core.SetPositions(order)])
+        run = core.trace(loaded, ids=IDS, interventions=[core.edits.SetPositions(order)])
         assert run.positions[0].places.tolist() == order
         words_moved = core.trace(loaded, ids=[IDS[order.index(i)] for i in range(8)])
         assert (residual(run) - residual(words_moved)[order]).abs().max() <= 1e-5
@@ -182,7 +188,7 @@ def test_positions_that_are_given_are_those_of_the_tokens_in_that_order(tiny: Ti
 
 def test_given_positions_leave_padding_alone(tiny: Tiny) -> None:
     keep = torch.tensor([[False] * 2 + [True] * 4])
-    places = positions_of(tiny(n_encoder_layers=1, position="rotary"), keep, core.SetPositions([3, 0, 2, 1]))
+    places = positions_of(tiny(n_encoder_layers=1, position="rotary"), keep, core.edits.SetPositions([3, 0, 2, 1]))
     assert places[0, 2:].tolist() == [3, 0, 2, 1]
 
 
@@ -190,17 +196,17 @@ def test_given_positions_leave_padding_alone(tiny: Tiny) -> None:
 def test_only_distance_counts_where_positions_are_relative(tiny: Tiny, position: str) -> None:
     loaded = tiny(position=position)
     plain = core.trace(loaded, ids=IDS)
-    moved = core.trace(loaded, ids=IDS, interventions=[core.ShiftPositions(100)])
+    moved = core.trace(loaded, ids=IDS, interventions=[core.edits.ShiftPositions(100)])
     assert moved.positions[0].places.tolist() == list(range(100, 108))
     assert (residual(plain) - residual(moved)).abs().max() <= 1e-4
     learned = tiny(position="learned")
-    there = core.trace(learned, ids=IDS, interventions=[core.ShiftPositions(3)])
+    there = core.trace(learned, ids=IDS, interventions=[core.edits.ShiftPositions(3)])
     assert (residual(core.trace(learned, ids=IDS)) - residual(there)).abs().max() > 1e-3
 
 
 def test_a_head_set_to_its_mean_gives_the_same_everywhere_and_padding_does_not_count(tiny: Tiny) -> None:
     loaded = tiny(n_encoder_layers=2)
-    edit = core.Ablate("encoder", 1, 2, to="mean")
+    edit = core.edits.Ablate("encoder", 1, 2, to="mean")
     plain, mean = z_of(loaded, IDS, []), z_of(loaded, IDS, [edit])
     assert torch.allclose(mean[2], plain[2].mean(0).expand(8, -1), atol=1e-6)
     others = [0, 1, 3]
@@ -210,7 +216,7 @@ def test_a_head_set_to_its_mean_gives_the_same_everywhere_and_padding_does_not_c
     assert (alone - padded).abs().max() <= 1e-5
 
 
-def z_of(loaded: core.Loaded, ids: list[int], edits: list[core.Intervention]) -> torch.Tensor:
+def z_of(loaded: Loaded, ids: list[int], edits: list[core.edits.Intervention]) -> torch.Tensor:
     """[head, query, d_head] of layer 1, after the edits."""
     seen = []
     hooks, watch = hooks_of(loaded.model, edits), {"encoder.blocks.1.attn.hook_z": lambda x: seen.append(x)}
@@ -219,7 +225,7 @@ def z_of(loaded: core.Loaded, ids: list[int], edits: list[core.Intervention]) ->
     return seen[0][0]
 
 
-def residual_of_padded(loaded: core.Loaded, edits: list[core.Intervention], n_padding: int) -> torch.Tensor:
+def residual_of_padded(loaded: Loaded, edits: list[core.edits.Intervention], n_padding: int) -> torch.Tensor:
     """The real rows [pos, d_model] of IDS with padding behind it."""
     keep = torch.tensor([[True] * len(IDS) + [False] * n_padding]) if n_padding else None
     with torch.inference_mode(), core.hooked(loaded.model, hooks_of(loaded.model, edits)):
@@ -228,7 +234,7 @@ def residual_of_padded(loaded: core.Loaded, edits: list[core.Intervention], n_pa
 
 def test_the_mean_over_a_target_does_not_count_its_padding(tiny: Tiny) -> None:
     loaded = tiny(n_encoder_layers=1, n_decoder_layers=2)
-    edit = core.Ablate("decoder", 1, 2, "cross_attn", to="mean")
+    edit = core.edits.Ablate("decoder", 1, 2, "cross_attn", to="mean")
 
     def target_rows(n_padding: int) -> torch.Tensor:
         keep = torch.tensor([[True] * 4 + [False] * n_padding]) if n_padding else None
@@ -242,9 +248,9 @@ def test_the_mean_over_a_target_does_not_count_its_padding(tiny: Tiny) -> None:
 def test_a_scaled_head_gives_that_much_more(tiny: Tiny) -> None:
     loaded = tiny(n_encoder_layers=2)
     assert torch.allclose(
-        z_of(loaded, IDS, [core.ScaleHead(-2.5, "encoder", 1, 0)])[0], z_of(loaded, IDS, [])[0] * -2.5
+        z_of(loaded, IDS, [core.edits.ScaleHead(-2.5, "encoder", 1, 0)])[0], z_of(loaded, IDS, [])[0] * -2.5
     )
-    off, cut = core.ScaleHead(0, "encoder", 1, 3), core.Ablate("encoder", 1, 3)
+    off, cut = core.edits.ScaleHead(0, "encoder", 1, 3), core.edits.Ablate("encoder", 1, 3)
     runs = [core.trace(loaded, ids=IDS, interventions=[edit]) for edit in (off, cut)]
     assert torch.equal(residual(runs[0]), residual(runs[1]))
 
@@ -264,51 +270,51 @@ def test_regions_of_a_mask_hide_what_they_say(tiny: Tiny) -> None:
     loaded = tiny(n_encoder_layers=2)
     every = [(q, k) for q in range(8) for k in range(8)]
 
-    def cells(edit: core.EditMask, head: int = 0, layer: int = 1) -> list[tuple[int, int]]:
+    def cells(edit: core.edits.EditMask, head: int = 0, layer: int = 1) -> list[tuple[int, int]]:
         run = core.trace(loaded, ids=IDS, interventions=[edit])
         found = hidden(run.attention[layer], head)
         assert all(run.attention[layer].why_masked(q, k, head) == "edited" for q, k in found)
         return found
 
-    assert cells(core.EditMask(queries=range(2, 5), keys=[1, 6, 7])) == [
+    assert cells(core.edits.EditMask(queries=range(2, 5), keys=[1, 6, 7])) == [
         (q, k) for q, k in every if q in (2, 3, 4) and k in (1, 6, 7)
     ]
-    assert cells(core.EditMask(keys=3)) == [(q, 3) for q in range(8)]
-    assert cells(core.EditMask(queries=3)) == [(3, k) for k in range(8)]  # a row of zeros
-    assert cells(core.EditMask(cells=[(7, 0), (2, range(4, 6)), (7, 0)])) == [(2, 4), (2, 5), (7, 0)]
-    assert cells(core.EditMask(distances=(1, None))) == [(q, k) for q, k in every if k > q]
-    assert cells(core.EditMask(distances=(None, -3))) == [(q, k) for q, k in every if q - k >= 3]
-    assert cells(core.EditMask(distances=(-1, 0))) == [(q, k) for q, k in every if q - k in (0, 1)]
-    apart = core.EditMask(keys=range(4), head=2)
+    assert cells(core.edits.EditMask(keys=3)) == [(q, 3) for q in range(8)]
+    assert cells(core.edits.EditMask(queries=3)) == [(3, k) for k in range(8)]  # a row of zeros
+    assert cells(core.edits.EditMask(cells=[(7, 0), (2, range(4, 6)), (7, 0)])) == [(2, 4), (2, 5), (7, 0)]
+    assert cells(core.edits.EditMask(distances=(1, None))) == [(q, k) for q, k in every if k > q]
+    assert cells(core.edits.EditMask(distances=(None, -3))) == [(q, k) for q, k in every if q - k >= 3]
+    assert cells(core.edits.EditMask(distances=(-1, 0))) == [(q, k) for q, k in every if q - k in (0, 1)]
+    apart = core.edits.EditMask(keys=range(4), head=2)
     assert cells(apart, head=2) and not cells(apart, head=1)
-    assert not cells(core.EditMask(layer=0, keys=3), layer=1)
+    assert not cells(core.edits.EditMask(layer=0, keys=3), layer=1)
 
 
 def test_a_later_edit_of_the_mask_wins_where_two_overlap(tiny: Tiny) -> None:
     loaded = tiny(n_encoder_layers=1)
-    closed, open_again = core.EditMask(keys=range(2, 5)), core.EditMask(queries=4, allowed=True)
-    column, cell = [(q, k) for q in range(8) for k in (2, 3, 4)], core.EditMask(cells=[(4, 4)], head=1)
+    closed, open_again = core.edits.EditMask(keys=range(2, 5)), core.edits.EditMask(queries=4, allowed=True)
+    column, cell = [(q, k) for q in range(8) for k in (2, 3, 4)], core.edits.EditMask(cells=[(4, 4)], head=1)
 
-    def cells(*edits: core.Intervention, head: int = 0) -> list[tuple[int, int]]:
+    def cells(*edits: core.edits.Intervention, head: int = 0) -> list[tuple[int, int]]:
         return hidden(core.trace(loaded, ids=IDS, interventions=edits).attention[0], head)
 
     assert cells(closed, open_again) == [(q, k) for q, k in column if q != 4]
     assert cells(open_again, closed) == column
     assert cells(closed, open_again, cell, head=1) == [(q, k) for q, k in column if q != 4 or k == 4]
     assert cells(closed, open_again, cell, head=0) == [(q, k) for q, k in column if q != 4]
-    assert cells(closed, core.EditMask(distances=(0, 0), allowed=True)) == [(q, k) for q, k in column if q != k]
+    assert cells(closed, core.edits.EditMask(distances=(0, 0), allowed=True)) == [(q, k) for q, k in column if q != k]
     # Edits by hand lie over another order, whichever comes first.
-    for edits in ((core.SetMask("causal"), open_again), (open_again, core.SetMask("causal"))):
+    for edits in ((core.edits.SetMask("causal"), open_again), (open_again, core.edits.SetMask("causal"))):
         assert cells(*edits) == [(q, k) for q in range(8) for k in range(q + 1, 8) if q != 4]
 
 
 def test_tokens_taken_as_padding_are_as_if_they_were_not_there(tiny: Tiny) -> None:
     for config in ({"n_encoder_layers": 2}, {"n_decoder_layers": 2}):
         loaded = tiny(**config)
-        run = core.trace(loaded, ids=[*IDS, 7, 8, 9], interventions=[core.AsPadding(range(8, 11))])
+        run = core.trace(loaded, ids=[*IDS, 7, 8, 9], interventions=[core.edits.AsPadding(range(8, 11))])
         assert (residual(run) - residual(core.trace(loaded, ids=IDS))).abs().max() <= 1e-5
     both = tiny(n_encoder_layers=2, n_decoder_layers=1)
-    run = core.trace(both, ids=[*IDS, 7], target_ids=[1, 2], interventions=[core.AsPadding(8, "encoder")])
+    run = core.trace(both, ids=[*IDS, 7], target_ids=[1, 2], interventions=[core.edits.AsPadding(8, "encoder")])
     short = core.trace(both, ids=IDS, target_ids=[1, 2])
     at = torch.arange(2)
     assert (run.last_residual(at) - short.last_residual(at)).abs().max() <= 1e-5
@@ -320,30 +326,34 @@ def test_another_order_of_all_heads_or_of_one(tiny: Tiny) -> None:
     for stack, own in (("encoder", []), ("decoder", future)):
         loaded = tiny(**{f"n_{stack}_layers": 1})
 
-        def record(*edits: core.Intervention, loaded: core.Loaded = loaded) -> core.AttentionRecord:
+        def record(*edits: core.edits.Intervention, loaded: Loaded = loaded) -> core.AttentionRecord:
             return core.trace(loaded, ids=IDS, interventions=edits).attention[0]
 
         def words(record: core.AttentionRecord, head: int = 0) -> set[str | None]:
             return {record.why_masked(q, k, head) for q, k in every} - {None}
 
-        assert hidden(record(core.SetMask("none"))) == []
-        causal = record(core.SetMask("causal"))
+        assert hidden(record(core.edits.SetMask("none"))) == []
+        causal = record(core.edits.SetMask("causal"))
         assert hidden(causal) == future and words(causal) == {"future"}
-        for edit in (core.Window(3), core.SetMask("window", 3)):
+        for edit in (core.edits.Window(3), core.edits.SetMask("window", 3)):
             windowed = record(edit)
             assert hidden(windowed) == [(q, k) for q, k in every if abs(q - k) >= 3 or (q, k) in own]
             assert words(windowed) == {"outside the window", *(["future"] if own else [])}
-        one = record(core.SetMask("causal", head=2), core.Window(2, head=2), core.SetMask("none", head=1))
+        one = record(
+            core.edits.SetMask("causal", head=2), core.edits.Window(2, head=2), core.edits.SetMask("none", head=1)
+        )
         assert hidden(one, 2) == [(q, k) for q, k in every if not 0 <= q - k < 2]
         assert hidden(one, 0) == own and hidden(one, 1) == []
         assert words(one, 2) == {"future", "outside the window"}
-        alone = record(core.SetMask("causal"))
-        assert torch.allclose(record(core.SetMask("causal", head=2)).pattern(2), alone.pattern(2), atol=1e-6)
+        alone = record(core.edits.SetMask("causal"))
+        assert torch.allclose(record(core.edits.SetMask("causal", head=2)).pattern(2), alone.pattern(2), atol=1e-6)
     narrowed = tiny(window=4)
-    assert hidden(core.trace(narrowed, ids=IDS, interventions=[core.Window(6)]).attention[0]) == hidden(
+    assert hidden(core.trace(narrowed, ids=IDS, interventions=[core.edits.Window(6)]).attention[0]) == hidden(
         core.trace(narrowed, ids=IDS).attention[0]
     )
-    freed = core.trace(narrowed, ids=IDS, interventions=[core.SetMask("none", head=1), core.DropCausalMask()])
+    freed = core.trace(
+        narrowed, ids=IDS, interventions=[core.edits.SetMask("none", head=1), core.edits.DropCausalMask()]
+    )
     assert hidden(freed.attention[0], 1) == []
     assert hidden(freed.attention[0], 0) == [(q, k) for q, k in every if abs(q - k) >= 4]
 
@@ -351,15 +361,15 @@ def test_another_order_of_all_heads_or_of_one(tiny: Tiny) -> None:
 def test_padding_that_is_looked_at_changes_what_it_stands_beside(tiny: Tiny) -> None:
     loaded = tiny(n_encoder_layers=2)
     inert = residual_of_padded(loaded, [], 5)
-    seen = residual_of_padded(loaded, [core.DropPadding()], 5)
+    seen = residual_of_padded(loaded, [core.edits.DropPadding()], 5)
     assert (inert - residual_of_padded(loaded, [], 0)).abs().max() <= 1e-5
     assert (inert - seen).abs().max() > 1e-3
 
 
 def test_a_mask_after_the_softmax_leaves_rows_that_do_not_sum_to_1(tiny: Tiny) -> None:
     loaded = tiny(n_decoder_layers=2)
-    free = core.trace(loaded, ids=IDS, interventions=[core.DropCausalMask()]).attention[0]
-    run = core.trace(loaded, ids=IDS, interventions=[core.MaskAfterSoftmax()])
+    free = core.trace(loaded, ids=IDS, interventions=[core.edits.DropCausalMask()]).attention[0]
+    run = core.trace(loaded, ids=IDS, interventions=[core.edits.MaskAfterSoftmax()])
     record = run.attention[0]
     assert torch.allclose(record.pattern(), free.pattern() * record.mask(), atol=1e-6)
     sums = record.pattern().sum(-1)
@@ -374,17 +384,17 @@ def test_a_mask_after_the_softmax_leaves_rows_that_do_not_sum_to_1(tiny: Tiny) -
 def test_a_finite_fill_is_as_good_as_minus_infinity_until_a_row_sees_nothing(tiny: Tiny) -> None:
     loaded = tiny(n_decoder_layers=2)
     plain = core.trace(loaded, ids=IDS)
-    filled = core.trace(loaded, ids=IDS, interventions=[core.MaskFill()])
+    filled = core.trace(loaded, ids=IDS, interventions=[core.edits.MaskFill()])
     assert (residual(plain) - residual(filled)).abs().max() <= 1e-5
     assert filled.attention[0].scores(masked=True)[0, 0, 1] == -1e9
-    blind = core.EditMask("decoder", 0, queries=2)
+    blind = core.edits.EditMask("decoder", 0, queries=2)
     zeros, alike = (
-        core.trace(loaded, ids=IDS, interventions=[blind, *more]).attention[0] for more in ([], [core.MaskFill()])
+        core.trace(loaded, ids=IDS, interventions=[blind, *more]).attention[0] for more in ([], [core.edits.MaskFill()])
     )
     assert zeros.pattern(queries=2).abs().max() == 0
     assert torch.allclose(alike.pattern(queries=2), torch.full((4, 1, 8), 1 / 8))
     assert fused_error(alike) <= 1e-5
-    weak = core.trace(loaded, ids=IDS, interventions=[core.MaskFill(-1.0)]).attention[0]
+    weak = core.trace(loaded, ids=IDS, interventions=[core.edits.MaskFill(-1.0)]).attention[0]
     assert weak.pattern()[:, 0, 1:].min() > 0 and fused_error(weak) <= 1e-5
 
 
@@ -398,7 +408,7 @@ def test_a_fill_beyond_half_precision_is_its_lowest_number(dtype: torch.dtype) -
 
 def test_what_runs_in_steps_goes_block_by_block(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = tiny(n_kv_heads=2, position="alibi")
-    edits = [core.MaskAfterSoftmax(), core.Temperature(2)]
+    edits = [core.edits.MaskAfterSoftmax(), core.edits.Temperature(2)]
     whole = residual(core.trace(loaded, ids=IDS, interventions=edits))
     monkeypatch.setattr(rules, "BLOCK_BYTES", 3 * 4 * 8 * 4)  # three rows of four heads and eight keys
     assert torch.allclose(residual(core.trace(loaded, ids=IDS, interventions=edits)), whole, atol=1e-6)
@@ -409,7 +419,7 @@ def test_a_class_of_ones_own_works_too(tiny: Tiny) -> None:
         def hooks(self, model: torch.nn.Module) -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
             return {"decoder.blocks.0.attn.hook_z": lambda z: z * 3}
 
-    edits = [core.ScaleHead(3, "decoder", 0, head) for head in range(4)]
+    edits = [core.edits.ScaleHead(3, "decoder", 0, head) for head in range(4)]
     one, other = core.trace(tiny(), ids=IDS, interventions=[Louder()]), core.trace(tiny(), ids=IDS, interventions=edits)
     assert torch.allclose(residual(one), residual(other), atol=1e-6)
 
@@ -418,22 +428,22 @@ def test_tokens_that_were_put_in_one_place_are_still_told_apart(tiny: Tiny) -> N
     """A second edit of positions speaks of tokens, and not of the places that the first one left."""
     loaded = tiny(position="rotary")
 
-    def places(*edits: core.Intervention) -> list[int]:
+    def places(*edits: core.edits.Intervention) -> list[int]:
         (stack,) = core.trace(loaded, ids=IDS[:4], interventions=edits).positions
         return stack.places.tolist()
 
-    assert places(core.SetPositions((0, 0, 0, 1)), core.SetPositions((3, 2, 1, 0))) == [3, 2, 1, 0]
-    assert places(core.DropPositions(), core.SetPositions((3, 2, 1, 0))) == [3, 2, 1, 0]
-    assert places(core.SetPositions((0, 0, 0, 1)), core.ShiftPositions(5)) == [5, 5, 5, 6]
-    order = places(core.ShufflePositions(3))
-    twice = places(core.SetPositions((7, 7, 8, 9)), core.ShufflePositions(3))
+    assert places(core.edits.SetPositions((0, 0, 0, 1)), core.edits.SetPositions((3, 2, 1, 0))) == [3, 2, 1, 0]
+    assert places(core.edits.DropPositions(), core.edits.SetPositions((3, 2, 1, 0))) == [3, 2, 1, 0]
+    assert places(core.edits.SetPositions((0, 0, 0, 1)), core.edits.ShiftPositions(5)) == [5, 5, 5, 6]
+    order = places(core.edits.ShufflePositions(3))
+    twice = places(core.edits.SetPositions((7, 7, 8, 9)), core.edits.ShufflePositions(3))
     assert twice == [(7, 7, 8, 9)[i] for i in order]
 
 
 def test_the_mean_of_a_head_is_over_its_own_pass_s_tokens_whatever_other_threads_run(tiny: Tiny) -> None:
     """One thread has looked at the mask of its batch when another one's pass comes in between."""
     loaded = tiny()
-    edit = core.Ablate("decoder", 0, 1, to="mean")
+    edit = core.edits.Ablate("decoder", 0, 1, to="mean")
     hooks = edit.hooks(loaded.model)
     look, mean = (hooks[f"decoder.blocks.0.attn.hook_{what}"] for what in ("rule", "z"))
     keep = torch.tensor([[True, True, False]])

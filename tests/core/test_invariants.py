@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.model.text import from_ids, pad
 from core.run.recorder import TensorStep
 from tests.core.conftest import KINDS, make_loaded
@@ -105,7 +106,7 @@ def test_physics(config: dict[str, Any]) -> None:
     check_padding(loaded, source, target)
 
 
-def check_direction(loaded: core.Loaded, source: list[int], target: list[int] | None, plain: torch.Tensor) -> None:
+def check_direction(loaded: Loaded, source: list[int], target: list[int] | None, plain: torch.Tensor) -> None:
     """A decoder's past ignores its future, exactly; without positions an encoder does not know an order."""
     with torch.inference_mode():
         if loaded.config.kind != "encoder":
@@ -125,7 +126,7 @@ def check_direction(loaded: core.Loaded, source: list[int], target: list[int] | 
             assert (shuffled - plain[:, order]).abs().max() <= 2e-5
 
 
-def check_padding(loaded: core.Loaded, source: list[int], target: list[int] | None) -> None:
+def check_padding(loaded: Loaded, source: list[int], target: list[int] | None) -> None:
     """Padding on either side, of source and target, changes no real position."""
     short, long = from_ids(None, source), from_ids(None, [*source, 5, 9, 2, 17])
     alone = core.trace(loaded, ids=source, target_ids=target)

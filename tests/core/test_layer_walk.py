@@ -11,10 +11,11 @@ import torch
 import torch.nn.functional as F
 
 import core
+from core.checkpoints import Loaded
 from core.errors import TextError
 from core.read.layer_walk import guesses, normed, routing, strongest_neurons, terms, walk
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 ANIMAL = "The animal didn't cross the street because it was too tired."
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5]
 LAYERS: dict[str, dict[str, Any]] = {
@@ -164,7 +165,7 @@ def test_a_masked_score_has_no_terms(tiny: Tiny) -> None:
 
 
 def test_what_an_edit_changed_is_named(tiny: Tiny) -> None:
-    run = core.trace(tiny(), ids=IDS, interventions=[core.Ablate("decoder", 1, 2)])
+    run = core.trace(tiny(), ids=IDS, interventions=[core.edits.Ablate("decoder", 1, 2)])
     found = walk(run, "decoder", 1, 3)
     place = largest(walk(core.trace(tiny(), ids=IDS), "decoder", 1, 3).values["attn.z"][2:3])
     silent = terms(found, "attn.z", (2, place[1]))

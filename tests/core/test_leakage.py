@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.errors import CheckpointError, HeadlightError
 from core.labs import masks as leak
 from core.read.next_token_loss import given
@@ -16,11 +17,11 @@ KING = "The old king loved the golden bird, and the old"
 
 
 @pytest.fixture(scope="module")
-def storyteller() -> core.Loaded:
+def storyteller() -> Loaded:
     return core.load("storyteller")
 
 
-def test_the_loss_falls_because_each_word_is_read_one_ahead(storyteller: core.Loaded) -> None:
+def test_the_loss_falls_because_each_word_is_read_one_ahead(storyteller: Loaded) -> None:
     found = leak.leakage(core.trace(storyteller, KING), leak.relearnt(storyteller))
     assert found.losses.mean().item() == pytest.approx(3.496, abs=1e-3)
     assert found.dropped.mean().item() == pytest.approx(3.388, abs=1e-3)  # a trained model leaks little
@@ -32,14 +33,14 @@ def test_the_loss_falls_because_each_word_is_read_one_ahead(storyteller: core.Lo
     assert set(found.written_relearnt.split()) == {"old"}
 
 
-def test_its_card_says_what_is_measured(storyteller: core.Loaded) -> None:
+def test_its_card_says_what_is_measured(storyteller: Loaded) -> None:
     text = (leak.MODELS / leak.MODEL / leak.CARD).read_text("utf-8")
     assert "| learnt without it | 0.257 |" in text and "## Weaknesses" in text
     lessons = (leak.MODELS.parent / "docs/lessons.md").read_text("utf-8")
     assert "3.496 nats; 3.388 with the last layer’s mask taken away afterwards; 0.257 " in lessons
 
 
-def test_all_but_the_last_layer_is_shared(storyteller: core.Loaded) -> None:
+def test_all_but_the_last_layer_is_shared(storyteller: Loaded) -> None:
     other = leak.relearnt(storyteller)
     own, theirs = dict(storyteller.model.named_parameters()), dict(other.model.named_parameters())
     shared = {name for name in own if own[name].data_ptr() == theirs[name].data_ptr()}
@@ -54,7 +55,7 @@ def test_another_model_is_told_which_one_leaks() -> None:
         leak.relearnt(core.load("copy"))
 
 
-def test_another_file_is_refused(storyteller: core.Loaded, tmp_path: Path) -> None:
+def test_another_file_is_refused(storyteller: Loaded, tmp_path: Path) -> None:
     folder = leak.MODELS / leak.MODEL
     (tmp_path / leak.FACTS).write_bytes((folder / leak.FACTS).read_bytes())
     (tmp_path / leak.WEIGHTS).write_bytes(b"something else")
@@ -66,15 +67,15 @@ def test_another_file_is_refused(storyteller: core.Loaded, tmp_path: Path) -> No
         leak.with_weights(storyteller, {"decoder.norm.weight": torch.ones(256)})
 
 
-def test_one_word_has_no_next_one(storyteller: core.Loaded) -> None:
+def test_one_word_has_no_next_one(storyteller: Loaded) -> None:
     with pytest.raises(HeadlightError, match="at least two words"):
         leak.leakage(core.trace(storyteller, "The"), storyteller)
 
 
-def test_both_models_lose_the_same_mask(storyteller: core.Loaded) -> None:
+def test_both_models_lose_the_same_mask(storyteller: Loaded) -> None:
     """The model that learnt is compared with the same edit of the model as it was: of its last layer alone."""
     run, other = core.trace(storyteller, KING), leak.relearnt(storyteller)
     found = leak.leakage(run, other)
-    edit = core.DropCausalMask(found.layer)
+    edit = core.edits.DropCausalMask(found.layer)
     for model, losses in ((storyteller, found.dropped), (other, found.relearnt)):
         assert torch.equal(given(core.trace(model, KING, interventions=[edit])).losses, losses)

@@ -15,15 +15,17 @@ import torch
 from torch import nn
 
 import core
+from core.checkpoints import Loaded
+from core.read.comparison import answer_change
 from tests.core.conftest import make_loaded
 from tests.core.test_trace import reader
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
 def test_reprs_are_short(tiny: Tiny) -> None:
-    run = core.trace(reader(tiny()), ["the cat sat on it " * 7, "it ran"], interventions=[core.NoScale()])
+    run = core.trace(reader(tiny()), ["the cat sat on it " * 7, "it ran"], interventions=[core.edits.NoScale()])
     assert len(repr(run)) < 400 and "2 attentions of 4 heads, 1 edit;" in repr(run) and "float32 on cpu" in repr(run)
     for thing in (run.attention, run.attention[0], run.positions[0], run.forward, run.forward.weights, run.text(1)):
         assert len(repr(thing)) < 400, repr(thing)[:500]
@@ -117,11 +119,11 @@ def test_what_has_rows_makes_a_frame_of_them(tiny: Tiny) -> None:
         frame["kl"].tolist() == [effect.kl for effect in effects.heads] and frame["layer"].tolist() == [0] * 4 + [1] * 4
     )
 
-    changed = core.trace(loaded, "the cat sat on it", interventions=[core.Ablate("decoder", 0, 1)])
+    changed = core.trace(loaded, "the cat sat on it", interventions=[core.edits.Ablate("decoder", 0, 1)])
     differences = core.compare(run, changed)
     assert differences.to_frame()["moved"].tolist() == [head.moved for head in differences.heads]
     assert differences.to_frame("stream")["point"].tolist() == [point.point for point in differences.stream]
-    answer = core.answer_change(run, changed)
+    answer = answer_change(run, changed)
     assert answer.to_frame()["after"].tolist() == [word.after for word in answer.words]
 
     plan = core.plan(loaded.config, batch=2, source_len=5)
@@ -139,7 +141,9 @@ def test_a_sweep_makes_a_frame_of_its_edits(tiny: Tiny) -> None:
     assert silenced.after.logit is not None and silenced.before.logit is not None
     assert frame["logit"].tolist() == silenced.after.logit[:, 0].tolist()
     row = frame.iloc[5]
-    alone = core.trace(run.loaded, ids=IDS, interventions=[core.Ablate("decoder", int(row["layer"]), int(row["head"]))])
+    alone = core.trace(
+        run.loaded, ids=IDS, interventions=[core.edits.Ablate("decoder", int(row["layer"]), int(row["head"]))]
+    )
     logits = alone.activation("head.hook_logits", [len(IDS) - 1])[0]
     assert row["logit"] == pytest.approx(logits[silenced.watched[0]].item(), abs=1e-4)
     frame = cut.to_frame()
@@ -201,7 +205,7 @@ def test_what_was_probably_meant_is_said(tiny: Tiny) -> None:
         run[3]  # type: ignore[index]
     with pytest.raises(TypeError, match=r"headlight.load\(name\) gives it, and not 'minilm'"):
         core.trace("minilm", "the cat")  # type: ignore[arg-type]
-    with pytest.raises(core.TextError, match=r"a text, or a list of texts, not 3"):
+    with pytest.raises(core.errors.TextError, match=r"a text, or a list of texts, not 3"):
         core.trace(reader(tiny()), 3)  # type: ignore[arg-type]
-    with pytest.raises(core.InterventionError, match=r"\[NoScale\(\)\]"):
-        core.trace(tiny(), ids=IDS, interventions=core.NoScale())  # type: ignore[arg-type]
+    with pytest.raises(core.errors.InterventionError, match=r"\[NoScale\(\)\]"):
+        core.trace(tiny(), ids=IDS, interventions=core.edits.NoScale())  # type: ignore[arg-type]

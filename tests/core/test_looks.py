@@ -12,15 +12,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import core
 from core import device
+from core.checkpoints import Loaded
 from core.errors import InterventionError, StaleTrace, TextError, TooLarge
 from core.model.text import from_ids, pad
-from core.read.edge_attribution import SAME
+from core.read.edge_attribution import (
+    SAME,
+    edge_attribution_in_layer,
+    edge_in_all_heads,
+    head_logit_attribution,
+    top_token_attribution,
+)
 from tests.core.conftest import make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, doubled, texts, tilted
 from tests.thorough import part
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 WRITERS = [config for config in SAMPLE if config["head"] == "lm"]
 
@@ -60,7 +67,7 @@ def test_looks_add_up_to_heads_and_heads_to_the_logit(config: dict[str, Any]) ->
             looks = core.edge_attribution(run, position, token, site)
             expected = heads_of(run, position, token, site)
             assert torch.allclose(looks.sum(-1), expected, atol=2e-4), config
-            several = core.head_logit_attribution(run, position, [found.token, 5, 60], site)
+            several = head_logit_attribution(run, position, [found.token, 5, 60], site)
             assert torch.allclose(several[0], expected, atol=2e-4)
             assert torch.allclose(several[1], heads_of(run, position, 5, site), atol=2e-4)
             heads += looks.sum().item()
@@ -76,15 +83,15 @@ def test_a_layer_from_all_positions_is_each_position_s(config: dict[str, Any]) -
     loaded = make_loaded(**config)
     run = core.trace(loaded, ids=IDS, target_ids=IDS[:5] if loaded.config.kind == "encoder-decoder" else None)
     layer = len(core.edge_attribution(run)) - 1
-    whole = core.edge_attribution_in_layer(run, layer)
+    whole = edge_attribution_in_layer(run, layer)
     for position in range(whole.shape[1]):
         assert torch.allclose(whole[:, position], core.edge_attribution(run, position)[layer], atol=1e-5)
-    some = core.edge_attribution_in_layer(run, layer, [3, 1])
+    some = edge_attribution_in_layer(run, layer, [3, 1])
     assert torch.allclose(some, whole[:, [3, 1]], atol=1e-5)
-    moved = core.top_token_attribution(run, among=7)
+    moved = top_token_attribution(run, among=7)
     likeliest = run.predictions(k=7)
     assert (moved.tokens, moved.strings) == (likeliest.ids[0], likeliest.strings[0])
-    assert torch.allclose(moved.values, core.head_logit_attribution(run, None, likeliest.ids[0]).permute(1, 2, 0))
+    assert torch.allclose(moved.values, head_logit_attribution(run, None, likeliest.ids[0]).permute(1, 2, 0))
     assert torch.allclose(moved.values[..., 0], core.edge_attribution(run).sum(-1), atol=1e-4)
 
 
@@ -111,8 +118,8 @@ def test_looks_are_of_the_head_as_edits_left_it(tiny: Tiny, hold: bool, monkeypa
     monkeypatch.setattr("core.run.trace.HELD_BYTES", 1 << 25 if hold else 0)
     loaded = tiny(n_kv_heads=2, norm_order="sandwich")
     edits: list[Any] = [
-        core.Ablate("decoder", 0, 1),
-        core.ScaleHead(-2.0, "decoder", 1, 2),
+        core.edits.Ablate("decoder", 0, 1),
+        core.edits.ScaleHead(-2.0, "decoder", 1, 2),
         Custom("decoder.blocks.1.attn.hook_v", tilted),
     ]
     run = core.trace(loaded, ids=IDS, interventions=edits)
@@ -122,15 +129,15 @@ def test_looks_are_of_the_head_as_edits_left_it(tiny: Tiny, hold: bool, monkeypa
     doubling: Any = [Custom("decoder.blocks.0.attn.hook_result", doubled)]
     louder = core.trace(loaded, ids=IDS, interventions=doubling)
     assert torch.allclose(core.edge_attribution(louder).sum(-1), heads_of(louder, None, None, "attn"), atol=2e-4)
-    assert torch.allclose(core.head_logit_attribution(louder)[0], heads_of(louder, None, None, "attn"), atol=2e-4)
+    assert torch.allclose(head_logit_attribution(louder)[0], heads_of(louder, None, None, "attn"), atol=2e-4)
 
 
 def test_a_head_that_is_no_sum_over_keys_any_more_is_refused(tiny: Tiny) -> None:
     loaded = tiny()
-    run = core.trace(loaded, ids=IDS, interventions=[core.Ablate("decoder", 1, 3, to="mean")])
+    run = core.trace(loaded, ids=IDS, interventions=[core.edits.Ablate("decoder", 1, 3, to="mean")])
     with pytest.raises(InterventionError, match="head 3 of layer 1"):
         core.edge_attribution(run)
-    assert torch.allclose(core.head_logit_attribution(run)[0], heads_of(run, None, None, "attn"), atol=2e-4)
+    assert torch.allclose(head_logit_attribution(run)[0], heads_of(run, None, None, "attn"), atol=2e-4)
     shown = core.findings(run)
     assert any(one.kind == "rests" for one in shown) and SAME < 0.01
     assert not any((one.layer, one.head) == (1, 3) and one.addition for one in shown)
@@ -140,7 +147,7 @@ def test_what_has_no_looks_says_so(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(TextError, match="not defined there"):
         core.edge_attribution(core.trace(tiny(n_encoder_layers=1, head="mlm"), ids=IDS))
     with pytest.raises(TextError, match="no head"):
-        core.head_logit_attribution(core.trace(tiny(n_encoder_layers=1, head="none"), ids=IDS))
+        head_logit_attribution(core.trace(tiny(n_encoder_layers=1, head="none"), ids=IDS))
     run = core.trace(tiny(), ids=IDS)
     with pytest.raises(TextError, match="no cross-attention"):
         core.edge_attribution(run, site="cross_attn")
@@ -149,19 +156,19 @@ def test_what_has_no_looks_says_so(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(IndexError, match="position 8 of 8"):
         core.edge_attribution(run, 8)
     with pytest.raises(IndexError, match="layer 2 of 2"):
-        core.edge_attribution_in_layer(run, 2)
+        edge_attribution_in_layer(run, 2)
     with pytest.raises(TextError, match="Ask for 100"):
-        core.top_token_attribution(run, among=0)
+        top_token_attribution(run, among=0)
     with pytest.raises(TextError, match="Ask for 9"):
         core.strongest_edges(run, k=0)
     with pytest.raises(IndexError, match="key 8 of 8"):
-        core.edge_in_all_heads(run, 3, 8)
+        edge_in_all_heads(run, 3, 8)
     with pytest.raises(IndexError, match="query -1 of 8"):
-        core.edge_in_all_heads(run, -1, 0)
+        edge_in_all_heads(run, -1, 0)
     monkeypatch.setattr(device, "SMALL", 0)
     monkeypatch.setattr(device, "free_bytes", lambda device: 0)
     with pytest.raises(TooLarge, match="one layer"):
-        core.edge_attribution_in_layer(run, 0)
+        edge_attribution_in_layer(run, 0)
 
 
 def test_looks_are_of_the_weights_of_the_run(tiny: Tiny) -> None:
@@ -171,8 +178,8 @@ def test_looks_are_of_the_weights_of_the_run(tiny: Tiny) -> None:
         loaded.model.get_parameter("decoder.norm.weight").mul_(2)
     for ask in (
         core.edge_attribution,
-        core.head_logit_attribution,
-        core.top_token_attribution,
+        head_logit_attribution,
+        top_token_attribution,
         core.findings,
         core.strongest_edges,
     ):
@@ -184,7 +191,7 @@ def test_looks_are_of_the_weights_of_the_run(tiny: Tiny) -> None:
 def test_the_strongest_keys_and_one_link_are_cells_of_the_maps(config: dict[str, Any]) -> None:
     loaded = make_loaded(**config)
     run = core.trace(loaded, ids=IDS, target_ids=IDS[:5] if loaded.config.kind == "encoder-decoder" else None)
-    found, one = core.strongest_edges(run, [4, 2], k=3), core.edge_in_all_heads(run, 4, 1)
+    found, one = core.strongest_edges(run, [4, 2], k=3), edge_in_all_heads(run, 4, 1)
     site = "cross_attn" if loaded.config.kind == "encoder-decoder" else "attn"
     for layer in range(2):
         pattern = run.attention.at(layer, site).pattern()
@@ -196,7 +203,7 @@ def test_the_strongest_keys_and_one_link_are_cells_of_the_maps(config: dict[str,
             assert found.additions is None and one.additions is None
             continue
         assert found.additions is not None and one.additions is not None
-        looks = core.edge_attribution_in_layer(run, layer)
+        looks = edge_attribution_in_layer(run, layer)
         assert torch.allclose(found.additions[layer], looks[:, [4, 2]].gather(-1, found.keys[layer]), atol=1e-5)
         assert torch.allclose(one.additions[layer], looks[:, 4, 1], atol=1e-5)
 
@@ -211,7 +218,7 @@ def test_a_long_text_is_read_without_a_map(tiny: Tiny, hold: bool, monkeypatch: 
         core.opening_finding(run)
         core.findings(run)
         found = core.strongest_edges(run, range(n - 9, n))
-        core.edge_in_all_heads(run, n - 1, 7)
+        edge_in_all_heads(run, n - 1, 7)
         core.edge_attribution(run)
     assert found.keys.shape == (2, 4, 9, 9)
     assert largest.size < n * n / 8
@@ -222,6 +229,6 @@ def test_five_thousand_heads_are_one_tensor(tiny: Tiny) -> None:
     looks = core.edge_attribution(run)
     assert looks.shape == (80, 64, 8)
     assert torch.allclose(looks.sum(-1), heads_of(run, None, None, "attn"), atol=1e-3)
-    assert core.top_token_attribution(run, among=20).values.shape == (80, 64, 20)
-    assert core.edge_in_all_heads(run, 7, 2).weights.shape == (80, 64)
+    assert top_token_attribution(run, among=20).values.shape == (80, 64, 20)
+    assert edge_in_all_heads(run, 7, 2).weights.shape == (80, 64)
     assert len({(one.layer, one.head) for one in core.findings(run)}) == len(core.findings(run))

@@ -11,6 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import core
+from core.checkpoints import Loaded
 from core.model import custom_mask
 from core.model.custom_mask import ALLOWED, HIDDEN, Region, apply_regions
 from core.model.rules import REASONS, MaskRule
@@ -114,11 +115,11 @@ def test_a_thousand_edited_cells_cost_a_block_what_ten_do() -> None:
     assert large - small <= 200 * 2 * columns
 
 
-def test_a_thousand_edits_cost_a_run_what_ten_do(tiny: Callable[..., core.Loaded]) -> None:
+def test_a_thousand_edits_cost_a_run_what_ten_do(tiny: Callable[..., Loaded]) -> None:
     loaded, chance = tiny(n_decoder_layers=2), random.Random(0)
     counts = []
     for n_edits in (10, 1000):
-        edits = [core.EditMask(None, None, chance.randrange(30), chance.randrange(30)) for _ in range(n_edits)]
+        edits = [core.edits.EditMask(None, None, chance.randrange(30), chance.randrange(30)) for _ in range(n_edits)]
         with Count() as count:
             run = core.trace(loaded, ids=list(range(30)), interventions=edits)
         counts.append(count.operations)
@@ -128,23 +129,25 @@ def test_a_thousand_edits_cost_a_run_what_ten_do(tiny: Callable[..., core.Loaded
 
 
 def test_edits_that_would_take_too_much_are_refused_before_anything_runs(
-    tiny: Callable[..., core.Loaded], monkeypatch: pytest.MonkeyPatch
+    tiny: Callable[..., Loaded], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = tiny()
     monkeypatch.setattr(loaded.model, "last_residual", lambda *_: pytest.fail("it ran"))
-    diagonal = [core.EditMask(cells=[(2 * i, 2 * i) for i in range(4000)])]
-    with pytest.raises(core.TooLarge, match="table of 64,016,001 bytes, and 16,777,216 is the most"):
+    diagonal = [core.edits.EditMask(cells=[(2 * i, 2 * i) for i in range(4000)])]
+    with pytest.raises(core.errors.TooLarge, match="table of 64,016,001 bytes, and 16,777,216 is the most"):
         core.trace(loaded, ids=[1, 2, 3], interventions=diagonal)
-    with pytest.raises(core.TooLarge, match="20,001 cells and rectangles, and 20,000 is the most"):
-        core.trace(loaded, ids=[1], interventions=[core.EditMask(cells=[(i, 2) for i in range(20_001)])])
-    with pytest.raises(core.TooLarge, match="17 bands of distances, and 16 is the most"):
-        core.trace(loaded, ids=[1], interventions=[core.EditMask(distances=(i, None)) for i in range(17)])
+    with pytest.raises(core.errors.TooLarge, match="20,001 cells and rectangles, and 20,000 is the most"):
+        core.trace(loaded, ids=[1], interventions=[core.edits.EditMask(cells=[(i, 2) for i in range(20_001)])])
+    with pytest.raises(core.errors.TooLarge, match="17 bands of distances, and 16 is the most"):
+        core.trace(loaded, ids=[1], interventions=[core.edits.EditMask(distances=(i, None)) for i in range(17)])
 
 
-def test_regions_of_one_table_are_counted_together(tiny: Callable[..., core.Loaded]) -> None:
+def test_regions_of_one_table_are_counted_together(tiny: Callable[..., Loaded]) -> None:
     # Each of a run's masks is within the bound, and all of them are not.
-    edits = [core.EditMask("decoder", layer, cells=[(2 * i + layer, 2 * i) for i in range(1500)]) for layer in range(2)]
-    with pytest.raises(core.TooLarge, match="bytes"):
+    edits = [
+        core.edits.EditMask("decoder", layer, cells=[(2 * i + layer, 2 * i) for i in range(1500)]) for layer in range(2)
+    ]
+    with pytest.raises(core.errors.TooLarge, match="bytes"):
         core.trace(tiny(), ids=[1, 2, 3], interventions=edits)
 
 

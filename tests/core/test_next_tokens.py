@@ -18,10 +18,10 @@ import transformers as hf
 from torch import Tensor
 
 import core
-from core import GenerationError, Loaded
+from core.checkpoints import Loaded
 from core.checkpoints.family import SourceConfig
 from core.checkpoints.metadata import NOT_APPLIED, generation_values, next_token_rule
-from core.errors import CheckpointError
+from core.errors import CheckpointError, GenerationError
 from core.model.outputs import NextTokenRule
 from core.read.comparison import answer_change
 from core.read.next_token_loss import given, probabilities

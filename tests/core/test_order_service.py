@@ -11,17 +11,21 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.errors import HeadlightError, InterventionError
 from core.labs.positions import before_rotary, equivariance, score_by_distance, shift_invariance, shuffled_words
+from core.model.config import RotaryScaling
 from core.model.positions import alibi_slopes, relative_bucket
 from core.model.text import Tokens
 from core.read import measures
+from core.run.request import Request
 from core.service import LocalService
+from core.service.engine import Engine
 from core.service.facts import facts_of
 from core.service.positions import REACH, order_change, positions_of, rotary_pairs_of, rows_of, scores_of
 from tests.core.serving import assert_plain
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 ANIMAL = "The animal didn't cross the street because it was too tired."
 KING = "The old king loved the golden bird, and the old"
 SWAPPED = (0, 1, 8, 3, 4, 5, 6, 7, 2, 9, 10, 11, 12, 13, 14, 15)
@@ -67,7 +71,7 @@ def test_a_whole_text_moved_on(animal: core.Trace, king: core.Trace) -> None:
 
 
 def test_how_far_every_head_moves(animal: core.Trace) -> None:
-    dropped = core.trace(animal.loaded, ANIMAL, interventions=[core.DropPositions()])
+    dropped = core.trace(animal.loaded, ANIMAL, interventions=[core.edits.DropPositions()])
     site = facts_of(animal, "").sites[0]
     change = order_change(animal, dropped, site, 8)
     assert change.before is not None and change.after is not None
@@ -80,7 +84,7 @@ def test_how_far_every_head_moves(animal: core.Trace) -> None:
     one_back = measures.previous_token(dropped.attention[0].pattern(2)).item()
     assert change.after[0, 2, 7] == pytest.approx(one_back, abs=1e-6)
     # of words that have swapped their places, distance is by places: the head for one back keeps it
-    swapped = core.trace(animal.loaded, ANIMAL, interventions=[core.SetPositions(SWAPPED)])
+    swapped = core.trace(animal.loaded, ANIMAL, interventions=[core.edits.SetPositions(SWAPPED)])
     change = order_change(animal, swapped, site, 8)
     assert change.after is not None and change.places == SWAPPED
     assert change.after[0, 2, 7] == pytest.approx(1.00, abs=5e-3)
@@ -92,7 +96,7 @@ def test_how_far_every_head_moves(animal: core.Trace) -> None:
 
 def test_of_rotary_positions_taken_away_distance_is_by_the_words(tiny: Tiny) -> None:
     loaded = tiny(position="rotary")
-    runs = [core.trace(loaded, ids=IDS, interventions=edits) for edits in ((), [core.DropPositions()])]
+    runs = [core.trace(loaded, ids=IDS, interventions=edits) for edits in ((), [core.edits.DropPositions()])]
     change = order_change(runs[0], runs[1], facts_of(runs[0], "").sites[0], 3)
     assert change.places == tuple(range(len(IDS))) and change.after is not None
     by_hand = measures.by_distance(runs[1].attention[0].pattern(), torch.arange(len(IDS)), 3)
@@ -104,7 +108,7 @@ def test_cross_attention_moves_and_has_no_distance() -> None:
     german, english = "Ein Hund rennt durch den Schnee.", "A dog runs"
     run = core.trace(loaded, german, english)
     places = shuffled_words(run.source, 1)
-    moved = core.trace(loaded, german, english, interventions=[core.SetPositions(places, "encoder")])
+    moved = core.trace(loaded, german, english, interventions=[core.edits.SetPositions(places, "encoder")])
     sites = {site.id: site for site in facts_of(run, "").sites}
     crossed = order_change(run, moved, sites["cross"], 8)
     assert crossed.before is None and crossed.after is None and crossed.moved.max() > 0.05
@@ -129,7 +133,7 @@ def test_the_learned_table(animal: core.Trace) -> None:
 
     assert cosine(20, 26) == pytest.approx(0.67, abs=5e-3) and cosine(20, 23) == pytest.approx(0.47, abs=5e-3)
     assert rows_of(animal, "encoder", 500, 64).shape == (12, 384)
-    with pytest.raises(core.TextError) as refused:
+    with pytest.raises(core.errors.TextError) as refused:
         core.trace(animal.loaded, ids=[101] + [1996] * 600 + [102])
     said = str(refused.value)
     assert said == known.too_long and "602" in said and "512" in said
@@ -191,8 +195,8 @@ def test_clocks_give_the_score_of_a_distance(king: core.Trace) -> None:
     "config",
     [
         {"rotary_fraction": 0.67, "n_kv_heads": 2},
-        {"rotary_scaling": core.RotaryScaling(kind="yarn", factor=4.0, n_ctx_original=16)},
-        {"rotary_scaling": core.RotaryScaling(kind="dynamic", factor=2.0, n_ctx_original=4)},
+        {"rotary_scaling": RotaryScaling(kind="yarn", factor=4.0, n_ctx_original=16)},
+        {"rotary_scaling": RotaryScaling(kind="dynamic", factor=2.0, n_ctx_original=4)},
     ],
 )
 def test_clocks_of_partial_grouped_and_stretched_rotary(tiny: Tiny, config: dict) -> None:
@@ -212,14 +216,14 @@ def test_the_score_by_distance_by_hand() -> None:
 
 
 def test_the_service_has_them_as_plain_data() -> None:
-    shared = LocalService(core.Engine(load_model=core.load))
+    shared = LocalService(Engine(load_model=core.load))
 
     async def ask() -> list[object]:
         key, other = [
-            await shared.submit(core.Request("minilm", (ANIMAL,), interventions=edits))
-            for edits in ((), (core.DropPositions(),))
+            await shared.submit(Request("minilm", (ANIMAL,), interventions=edits))
+            for edits in ((), (core.edits.DropPositions(),))
         ]
-        turned = await shared.submit(core.Request("storyteller", (KING,)))
+        turned = await shared.submit(Request("storyteller", (KING,)))
         change = await shared.order_change(key, other, "encoder")
         assert change is await shared.order_change(key, other, "encoder") and change.moved[0, 2] > 0.8
         clock = await shared.rotary_pairs(turned, 1, 0, 11, 10)

@@ -14,7 +14,9 @@ import torch
 import core
 from core.errors import HeadlightError
 from core.read import measures
+from core.run.request import Request
 from core.service import LocalService, Similarity
+from core.service.engine import Engine
 
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
@@ -50,13 +52,13 @@ def test_rows_over_other_keys_are_refused() -> None:
 
 @cache
 def shared() -> LocalService:
-    return LocalService(core.Engine(device=torch.device("cpu"), load_model=core.load))
+    return LocalService(Engine(device=torch.device("cpu"), load_model=core.load))
 
 
 @cache
 def likeness(text: str, said: tuple[tuple[int, int], ...] = tuple(VOTES.items())) -> Similarity:
     async def ask() -> Similarity:
-        key = await shared().submit(core.Request("minilm", (text,)))
+        key = await shared().submit(Request("minilm", (text,)))
         return await shared().similarity(key, "encoder", IT, shares(dict(said)))
 
     return asyncio.run(ask())
@@ -101,7 +103,7 @@ def test_no_head_gives_street_more(text: str, place: tuple[int, int], most: floa
 @pytest.mark.parametrize(("query", "weights", "says"), [(16, 16, "query 16"), (IT, 15, "16 keys")])
 def test_what_no_run_has_is_refused(query: int, weights: int, says: str) -> None:
     async def ask() -> None:
-        key = await shared().submit(core.Request("minilm", (TIRED,)))
+        key = await shared().submit(Request("minilm", (TIRED,)))
         await shared().similarity(key, "encoder", query, [0.0] * weights)
 
     with pytest.raises(HeadlightError, match=says):

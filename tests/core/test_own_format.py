@@ -14,9 +14,11 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 import core
-from core import CheckpointError, Loaded, ModelConfig, RotaryScaling
-from core.checkpoints import load, save_model
+from core import ModelConfig
+from core.checkpoints import Loaded, load, save_model
 from core.checkpoints.native_format import HEADLIGHT, MODULES, TokenIds
+from core.errors import CheckpointError
+from core.model.config import RotaryScaling
 from tests.core.test_invariants import SAMPLE, name
 from tests.thorough import part
 

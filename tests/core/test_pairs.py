@@ -96,7 +96,7 @@ def test_three_tests_are_single_runs() -> None:
     assert found.head == HEAD and found.lead == LogitDiff(5, 7, 5)
     assert found.before == pytest.approx(lead(run), abs=1e-4)
     for to, change in (("zero", found.zero_ablation), ("mean", found.mean_ablation)):
-        edit = core.Ablate("decoder", 1, 2, to=to)
+        edit = core.edits.Ablate("decoder", 1, 2, to=to)
         alone = core.trace(loaded, ids=[3, 1, 4, 1, 5, 9], interventions=[edit])
         assert change == pytest.approx(lead(alone) - found.before, abs=1e-4)
     one, two = (core.patch_heads(run, other, token=token) for token in (5, 7))

@@ -13,12 +13,15 @@ import torch
 from torch import Tensor
 
 import core
-from core import Component, device
+from core import device
+from core.checkpoints import Loaded
 from core.errors import InterventionError, RunCancelled, StaleTrace, TextError, TooLarge
+from core.model.config import RotaryScaling
 from core.model.hooks import ReadHook, hooked
 from core.model.outputs import NextTokenRule
 from core.model.text import from_ids, pad
 from core.model.transformer import to_dtype
+from core.patching import Component
 from core.patching import component_patching as parts_module
 from core.patching.component_patching import Patching, attribution_estimates, backward_bytes, gradients_of, patching_of
 from core.patching.counterfactual import To, counterfactual_of, row_bytes
@@ -58,7 +61,7 @@ WHOLE: dict[str, dict[str, Any]] = {
 TOS: tuple[To, ...] = ("other", "zero", "mean")
 
 
-def pair(loaded: core.Loaded) -> tuple[core.Trace, core.Trace]:
+def pair(loaded: Loaded) -> tuple[core.Trace, core.Trace]:
     two = loaded.config.kind == "encoder-decoder"
     mine, theirs = ([1, 2, 3], [1, 7, 3]) if two else (None, None)
     return core.trace(loaded, ids=IDS, target_ids=mine), core.trace(loaded, ids=OTHER, target_ids=theirs)
@@ -156,7 +159,7 @@ def test_other_models_run_the_whole_text(name: str, to: To) -> None:
 @pytest.mark.parametrize("to", TOS)
 def test_an_edited_run_keeps_its_edits(to: To) -> None:
     loaded = make_loaded(**LLAMA)
-    edits = (core.Ablate("decoder", 0, 1), core.EditMask("decoder", 1, 7, 2))
+    edits = (core.edits.Ablate("decoder", 0, 1), core.edits.EditMask("decoder", 1, 7, 2))
     run = core.trace(loaded, ids=IDS, interventions=edits)
     assert check(run, core.trace(loaded, ids=OTHER), to).batch is None
     with hooked(loaded.model, {"decoder.blocks.0.attn.hook_z": lambda z: z * 1.5}):
@@ -199,7 +202,7 @@ def test_of_a_padded_batch_the_text_that_is_meant(side: Any, to: To) -> None:
 def test_a_word_in_the_middle(to: To) -> None:
     run, other = pair(make_loaded(**LLAMA))
     assert (check(run, other, to, 5).batch is None) == (to == "mean")  # the mean is over the whole text
-    scaling = core.RotaryScaling(kind="dynamic", factor=2.0, n_ctx_original=4)
+    scaling = RotaryScaling(kind="dynamic", factor=2.0, n_ctx_original=4)
     run, other = pair(make_loaded(**LLAMA, rotary_scaling=scaling))
     assert check(run, other, to, 5).batch is None, "the angles are those of the whole text"
     assert (check(run, other, to).batch is None) is False
@@ -403,7 +406,7 @@ def test_no_more_is_computed_than_is_taken(monkeypatch: Any) -> None:
     batches: list[int] = []
     real = Patching.run
 
-    def counted(self: Patching, parts: Sequence[Component], first: int = 0) -> core.PatchResults:
+    def counted(self: Patching, parts: Sequence[Component], first: int = 0) -> core.patching.PatchResults:
         batches.append(len(parts))
         return real(self, parts, first)
 
@@ -519,7 +522,7 @@ def test_the_order_of_the_runs() -> None:
     loaded = make_loaded(n_decoder_layers=9)
     run, other = pair(loaded)
     found = core.attribution_patching(run, other, 5, 7)
-    groups = core.run_order(found, tokens=(3, 6))
+    groups = core.patching.run_order(found, tokens=(3, 6))
     assert len(groups[0]) == 10
     strongest = [abs(found.of(part)) for part in groups[0]]
     assert strongest == sorted(strongest, reverse=True) and {part.kind for part in groups[0]} == {"head"}
@@ -535,7 +538,7 @@ def test_the_order_of_the_runs() -> None:
     assert {part.kind for part in groups[2]} == {"resid"} and {part.at for part in groups[2]} == {3, 6}
     everything = [part for group in groups for part in group]
     assert len(everything) == len({*everything}) == 9 * 4 + 9 + 2 * 9
-    silent = core.run_order(core.attribution_patching(run, None, 5, 7, "zero"))
+    silent = core.patching.run_order(core.attribution_patching(run, None, 5, 7, "zero"))
     assert {part.layer for part in silent[1]} == {0, 1} and {part.layer for part in silent[2]} == {6, 7, 8}
     got = [part for answers in core.patch_components(run, other, groups, (5, 7)) for part in answers.parts]
     assert got == everything

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import core
-from core import Component
+from core.patching import Component
 from core.patching.counterfactual import To
 
 pytestmark = pytest.mark.skipif(
@@ -47,7 +47,7 @@ def answers(
 
 
 @cache
-def estimates(to: To = "other", sides: tuple[str, str] = (MARY, JOHN)) -> core.AttributionEstimates:
+def estimates(to: To = "other", sides: tuple[str, str] = (MARY, JOHN)) -> core.patching.AttributionEstimates:
     words = (" Mary", " John") if sides[0] == MARY else (" Japan", " Italy")
     return core.attribution_patching(traced(sides[0]), traced(sides[1]), word(words[0]), word(words[1]), to)
 
@@ -106,7 +106,7 @@ def test_estimates_give_an_order_and_no_fact() -> None:
     assert float(np.corrcoef(ranks[0], ranks[1])[0, 1]) == pytest.approx(0.951, abs=0.002)
     strongest = [{*np.argsort(-np.abs(x))[:10].tolist()} for x in (exact, slopes)]
     assert len(strongest[0] & strongest[1]) == 9
-    assert core.run_order(found)[0][0] == Component("head", 23, 3)
+    assert core.patching.run_order(found)[0][0] == Component("head", 23, 3)
     assert found.heads[20, 0] > 0 > exact[20 * 9], "the estimate has the wrong sign there"
 
 

@@ -137,7 +137,7 @@ def test_a_text_too_long_for_a_trunk_and_hooks_from_outside_give_the_same(monkey
 
 def test_edits_of_the_run_hold_in_every_path() -> None:
     loaded = make_loaded(**SHAPES["llama"])
-    edits = [core.Temperature(0.5), core.Ablate("decoder", 1, 3)]
+    edits = [core.edits.Temperature(0.5), core.edits.Ablate("decoder", 1, 3)]
     run, other = (core.trace(loaded, ids=ids, interventions=edits) for ids in (IDS, OTHERS))
     found = {
         (e.sender, e.receiver, e.input): e.change

@@ -16,7 +16,7 @@ from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import texts
 
 TEXT = "When Mary and John went to the store, John gave a drink to"
-EDITS = (core.EditMask("decoder", 1, range(3, 6), range(0, 2), head=1), core.Temperature(2.0, "decoder", 2))
+EDITS = (core.edits.EditMask("decoder", 1, range(3, 6), range(0, 2), head=1), core.edits.Temperature(2.0, "decoder", 2))
 
 
 def same(run: core.Trace, queries: Any = None) -> bool:

@@ -13,8 +13,9 @@ import torch
 import transformers as hf
 
 import core
-from core import AsPadding, GenerationError, ModelConfig, SetPositions, ShufflePositions, TextError
-from core.errors import ConfigError
+from core import ModelConfig
+from core.edits import AsPadding, SetPositions, ShufflePositions
+from core.errors import ConfigError, GenerationError, TextError
 from core.run.prompt import padded
 from core.run.trace import trace_batch
 from core.service.facts import facts_of
@@ -143,7 +144,7 @@ def test_rows_that_branch_off_keep_their_positions() -> None:
     run = core.trace(loaded, ids=[0, 5, 6, 1, 7, 8, 9, 2])
     swept = run.ablate_heads(position=4)
     for effect in swept.heads[:: len(swept.heads) // 3]:
-        edit = core.Ablate("encoder", effect.layer, effect.head)
+        edit = core.edits.Ablate("encoder", effect.layer, effect.head)
         again = core.trace(loaded, ids=run.source.ids, interventions=[edit])
         logits = [one.activation("head.hook_logits", [4])[0, swept.token] for one in (run, again)]
         assert effect.logit == pytest.approx((logits[1] - logits[0]).item(), abs=1e-5)

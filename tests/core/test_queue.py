@@ -11,6 +11,7 @@ import pytest
 import core
 from core.errors import ServerBusy
 from core.model.hooks import between_layers
+from core.run.request import Request
 from core.service import AnswerCache
 from core.service import queue as module
 from core.service.queue import BACKGROUND, TYPED, Askers, Slots, TaskQueue, Usage, asked_by, current_askers
@@ -106,7 +107,7 @@ def test_a_pass_pauses_between_layers_while_a_visitor_with_less_goes_first(monke
     gate, layers = Gate(), []
     shared = engine(gate, usage=usage)
     with asked_by(ANN):
-        long = shared.submit(core.Request("one", ("the first",)), lambda: layers.append(len(layers)))
+        long = shared.submit(Request("one", ("the first",)), lambda: layers.append(len(layers)))
     assert gate.begun.wait(10)  # in its first layer
     with asked_by(BOB):
         short = shared.schedule(lambda: long.done())
@@ -151,7 +152,7 @@ def test_a_paused_pass_that_is_cancelled_ends(monkeypatch: pytest.MonkeyPatch) -
     gate, paused, free = Gate(), threading.Event(), threading.Event()
     shared = engine(gate, usage=usage)
     with asked_by(ANN):
-        run = shared.submit(core.Request("one", ("the first",)))
+        run = shared.submit(Request("one", ("the first",)))
     assert gate.begun.wait(10)
 
     def other() -> None:
@@ -178,16 +179,16 @@ def test_whoever_joins_a_run_or_an_answer_brings_it_forward() -> None:
     shared = engine(gate, usage=usage)
     carol = Askers(("carol",))
     with asked_by(carol):
-        shared.begin(core.Request("one", ("first",)))
+        shared.begin(Request("one", ("first",)))
     assert gate.begun.wait(10)
     with asked_by(ANN):
-        run = shared.submit(core.Request("one", ("the cat",)))
+        run = shared.submit(Request("one", ("the cat",)))
         question = shared.schedule(lambda: run.done())
     while run.progress.stage != "waiting":
         pass
     usage.add(carol, 1.0)
     with asked_by(BOB):
-        shared.submit(core.Request("one", ("the cat",)))
+        shared.submit(Request("one", ("the cat",)))
         between = shared.schedule(lambda: run.done())
     gate.open.set()
     assert between.result(10) is True and question.result(10) is True

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from core import Loaded, TextError, trace
-from core.errors import ConfigError
+from core import trace
+from core.checkpoints import Loaded
+from core.errors import ConfigError, TextError
 from core.model.config import ModelConfig
 from core.plan import plan, trace_shapes
 from core.read.layer_walk import walk

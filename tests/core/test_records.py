@@ -17,17 +17,20 @@ import torch
 from torch import Tensor
 
 import core
+from core.checkpoints import Loaded
 from core.edits import KINDS as KINDS_OF_EDIT
 from core.errors import StaleTrace
 from core.model.hooks import Hook
 from core.model.rules import softmax
 from core.model.text import from_ids, pad
+from core.run.request import Request
+from core.service.engine import Engine
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_engine import word_tokenizer
 from tests.core.test_invariants import SAMPLE, name
 from tests.thorough import part
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 PROPERTY = SAMPLE[::2]
 
@@ -77,7 +80,7 @@ CUSTOM: dict[str, tuple[Hook, ...]] = {
 
 
 def any_edits(
-    loaded: core.Loaded, n: int, rng: random.Random, lengths: tuple[int, ...] | None
+    loaded: Loaded, n: int, rng: random.Random, lengths: tuple[int, ...] | None
 ) -> tuple[list[Any], list[dict[str, Hook]]]:
     """Some edits of all kinds, and some hooks to be open around the run. `lengths` are those of a text in each stack, where
     all texts have the same."""
@@ -90,29 +93,29 @@ def any_edits(
         query, key, allowed = rng.randrange(n), rng.randrange(n), rng.random() < 0.5
         site: Any = "cross_attn" if stack == "decoder" and config.kind == "encoder-decoder" and allowed else "attn"
         kinds: list[Any] = [
-            core.Ablate(stack, layer, head, site, to=rng.choice(("zero", "mean"))),
-            core.ScaleHead(rng.choice((-1.0, 2.0)), stack, layer, head, site),
-            core.EditMask(stack, layer, query, key, allowed, head=rng.choice((None, head))),
-            core.EditMask(stack, layer, range(query + 1), [key, n - 1], allowed),
-            core.EditMask(stack, distances=(-2, key), allowed=allowed),
-            core.AsPadding(key, stack),
-            core.SetMask("window", rng.randint(1, n), stack, layer, rng.choice((None, head))),
-            core.SetMask(rng.choice(("none", "causal")), None, stack, layer),
-            core.Window(rng.randint(1, n), stack, layer, rng.choice((None, head))),
-            core.DropPadding(stack, layer),
-            core.MaskAfterSoftmax(stack, layer),
-            core.MaskFill(rng.choice((-1e9, -3.0)), stack, layer),
-            core.NoScale(stack, layer),
-            core.Temperature(rng.choice((0.5, 3.0))),
-            core.DropPositions(stack),
-            core.ShufflePositions(rng.randrange(9), stack),
-            core.ShiftPositions(rng.randint(0, 5), stack),
-            core.SwapWords(0, rng.randint(1, n - 1), stack),
+            core.edits.Ablate(stack, layer, head, site, to=rng.choice(("zero", "mean"))),
+            core.edits.ScaleHead(rng.choice((-1.0, 2.0)), stack, layer, head, site),
+            core.edits.EditMask(stack, layer, query, key, allowed, head=rng.choice((None, head))),
+            core.edits.EditMask(stack, layer, range(query + 1), [key, n - 1], allowed),
+            core.edits.EditMask(stack, distances=(-2, key), allowed=allowed),
+            core.edits.AsPadding(key, stack),
+            core.edits.SetMask("window", rng.randint(1, n), stack, layer, rng.choice((None, head))),
+            core.edits.SetMask(rng.choice(("none", "causal")), None, stack, layer),
+            core.edits.Window(rng.randint(1, n), stack, layer, rng.choice((None, head))),
+            core.edits.DropPadding(stack, layer),
+            core.edits.MaskAfterSoftmax(stack, layer),
+            core.edits.MaskFill(rng.choice((-1e9, -3.0)), stack, layer),
+            core.edits.NoScale(stack, layer),
+            core.edits.Temperature(rng.choice((0.5, 3.0))),
+            core.edits.DropPositions(stack),
+            core.edits.ShufflePositions(rng.randrange(9), stack),
+            core.edits.ShiftPositions(rng.randint(0, 5), stack),
+            core.edits.SwapWords(0, rng.randint(1, n - 1), stack),
         ]
         if config.kind != "encoder":
-            kinds.append(core.DropCausalMask(rng.choice((None, 0))))
+            kinds.append(core.edits.DropCausalMask(rng.choice((None, 0))))
         if lengths is not None:
-            kinds.append(core.SetPositions(rng.sample(range(12), lengths[at]), stack))
+            kinds.append(core.edits.SetPositions(rng.sample(range(12), lengths[at]), stack))
         edits.append(rng.choice(kinds))
     attentions = [
         point.removesuffix(".hook_z") for point in core.hook_points(loaded.model) if point.endswith(".hook_z")
@@ -137,9 +140,7 @@ def texts(kind: str, padded: str, rng: random.Random) -> tuple[Any, Any]:
     return some(*both[0]), some(*both[1]) if kind == "encoder-decoder" else None
 
 
-def draws(
-    config: dict[str, Any], loaded: core.Loaded
-) -> Iterator[tuple[str, Any, Any, list[Any], list[dict[str, Hook]]]]:
+def draws(config: dict[str, Any], loaded: Loaded) -> Iterator[tuple[str, Any, Any, list[Any], list[dict[str, Hook]]]]:
     """Texts with and without padding, and some edits for each."""
     rng = random.Random(name(config))
     for padded in ("none", "right", "left"):
@@ -155,7 +156,7 @@ def test_the_edits_that_are_tried_are_of_every_kind() -> None:
     assert tried == {*KINDS_OF_EDIT.values(), Custom}
 
 
-def watch(loaded: core.Loaded, end: str) -> tuple[dict[str, Tensor], dict[str, Hook]]:
+def watch(loaded: Loaded, end: str) -> tuple[dict[str, Tensor], dict[str, Hook]]:
     """What passes the points whose names end so, once a pass has run with these hooks."""
     seen: dict[str, Tensor] = {}
 
@@ -204,7 +205,7 @@ def test_what_the_record_says_was_added_is_what_the_pass_added(config: dict[str,
 
 
 def test_an_ablated_head_adds_nothing_by_its_record(tiny: Tiny, hold: str) -> None:
-    run = core.trace(tiny(), ids=IDS, interventions=[core.Ablate("decoder", 0, 2)])
+    run = core.trace(tiny(), ids=IDS, interventions=[core.edits.Ablate("decoder", 0, 2)])
     norms = run.attention[0].output_norms()
     assert norms[2].max() == 0 and norms[[0, 1, 3]].min() > 0
     assert run.attention[0].z(2).abs().max() == 0 and run.attention[0].result(2).abs().max() == 0
@@ -226,7 +227,7 @@ def test_values_from_another_pass_have_seen_the_hooks_around_the_run(tiny: Tiny,
 
     def run() -> core.Trace:
         with core.hooked(loaded.model, {values: doubled, pattern: blurred}):
-            return core.trace(loaded, ids=IDS, interventions=[core.Ablate("decoder", 0, 1)])
+            return core.trace(loaded, ids=IDS, interventions=[core.edits.Ablate("decoder", 0, 1)])
 
     held = run()
     monkeypatch.setattr(sys.modules["core.run.trace"], "HELD_BYTES", 0)
@@ -260,7 +261,7 @@ def test_a_trace_that_nobody_holds_is_gone_at_once(tiny: Tiny) -> None:
     gc.collect()
     gc.disable()
     try:
-        run = core.trace(loaded, ids=IDS, interventions=[core.Ablate("decoder", 0, 2)], watch=lambda so_far: None)
+        run = core.trace(loaded, ids=IDS, interventions=[core.edits.Ablate("decoder", 0, 2)], watch=lambda so_far: None)
         held = weakref.ref(run.records[0].batch_q)
         del run
         assert held() is None, "a cycle of references keeps the queries of a dropped trace"
@@ -407,16 +408,16 @@ def test_softmax_gives_zeros_for_a_row_that_is_hidden_and_for_no_other() -> None
 
 def test_an_engines_trace_that_is_dropped_is_gone_at_once(tiny: Tiny) -> None:
     loaded = tiny()
-    engine = core.Engine(load_model=lambda *_, **__: replace(loaded, tokenizer=word_tokenizer()))
-    engine.run(core.Request("any", ("the cat sat",)))
+    engine = Engine(load_model=lambda *_, **__: replace(loaded, tokenizer=word_tokenizer()))
+    engine.run(Request("any", ("the cat sat",)))
     gc.collect()
     gc.disable()
     try:
-        run = engine.run(core.Request("any", ("it ran far",)))
+        run = engine.run(Request("any", ("it ran far",)))
         held = weakref.ref(run.records[0].batch_q)
         engine.max_traces = 0
         del run
-        engine.run(core.Request("any", ("far away from us",)))
+        engine.run(Request("any", ("far away from us",)))
         assert held() is None
     finally:
         gc.enable()

@@ -14,10 +14,12 @@ import torch
 import transformers as hf
 
 import core
-from core import Loaded, RotaryScaling
+from core.checkpoints import Loaded
 from core.errors import CheckpointError
+from core.model.config import RotaryScaling
 from core.model.positions import rotary_frequencies
 from core.model.transformer import MAX_CACHED_FREQUENCIES, Transformer
+from core.run.request import Request
 from tests.core.conftest import make_loaded
 from tests.core.published import GEMMA3, LLAMA, NO_HEAD_DIM, PARTIAL, Published, made
 from tests.core.serving import REQUEST, ask, service
@@ -193,7 +195,7 @@ def test_answers_are_of_the_weights_that_are_there() -> None:
         return replace(make_loaded(seed=seed, n_decoder_layers=2), tokenizer=word_tokenizer())
 
     shared = service(load, max_models=1, max_model_bytes=1)
-    other = core.Request("other", ("the cat sat",))
+    other = Request("other", ("the cat sat",))
 
     async def answers() -> list[Any]:
         key = await shared.submit(REQUEST)

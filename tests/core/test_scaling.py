@@ -29,7 +29,7 @@ def test_without_the_division_wide_rows_saturate_and_with_it_width_does_not_matt
 def test_a_model_run_without_it_has_little_choice_left() -> None:
     loaded = core.load("storyteller")
     own = sharpness(core.trace(loaded, KING).attention)
-    without = sharpness(core.trace(loaded, KING, interventions=[core.NoScale()]).attention)
+    without = sharpness(core.trace(loaded, KING, interventions=[core.edits.NoScale()]).attention)
     assert own.entropy == pytest.approx(1.15, abs=0.005)
     assert without.entropy == pytest.approx(0.22, abs=0.005)
     assert own.raw / own.scaled == pytest.approx(32, rel=1e-4)

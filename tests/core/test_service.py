@@ -19,7 +19,9 @@ from core.errors import HeadlightError, RunCancelled, ServerBusy, TextError, Too
 from core.model.rules import REASONS
 from core.read import head_roles as heads_of_a_run
 from core.read import measures
+from core.read.edge_attribution import head_logit_attribution, top_token_attribution
 from core.read.findings import Finding
+from core.run.request import Request
 from core.service import HIDDEN, MapTransform, Service, TensorPlace, WalkNumber, word_groups
 from core.service import maps as compute
 from core.service.pictures import head_values
@@ -34,7 +36,7 @@ def alike(one: Finding, other: Finding) -> bool:
     return all(a == pytest.approx(b, rel=1e-5, abs=1e-6) if isinstance(b, float) else a == b for a, b in pairs)
 
 
-async def everything(shared: Service, request: core.Request, site: str) -> dict[str, Any]:
+async def everything(shared: Service, request: Request, site: str) -> dict[str, Any]:
     """Every answer that a service gives of one run."""
     key = await shared.submit(request)
     of = MapTransform(0, 1)
@@ -71,9 +73,7 @@ async def everything(shared: Service, request: core.Request, site: str) -> dict[
 @pytest.mark.parametrize("name", ["encoder", "decoder", "pair"])
 def test_every_answer_is_plain_data_that_can_travel(name: str) -> None:
     target = "the mat" if name == "pair" else None
-    answers = ask(
-        everything(service(), core.Request(name, (TEXT,), target), "decoder" if name == "decoder" else "encoder")
-    )
+    answers = ask(everything(service(), Request(name, (TEXT,), target), "decoder" if name == "decoder" else "encoder"))
     for what, answer in answers.items():
         assert_plain(answer, what)
         again = pickle.loads(pickle.dumps(answer))
@@ -86,7 +86,7 @@ def test_every_answer_is_plain_data_that_can_travel(name: str) -> None:
 
 def test_nothing_that_is_kept_of_an_answer_holds_its_run() -> None:
     """Else runs that the engine has dropped stay, however many it may hold: so a server grew with every visitor of Step through."""
-    shared, request = service(), core.Request("decoder", (TEXT,))
+    shared, request = service(), Request("decoder", (TEXT,))
     run = run_of(shared, request)
     held = [weakref.ref(record) for record in run.records]
     key = request.key
@@ -133,7 +133,7 @@ def test_every_refusal_can_travel(error: type[HeadlightError]) -> None:
 @pytest.mark.parametrize("name", list(CONFIGS))
 def test_facts_are_those_of_the_trace(name: str) -> None:
     shared = service()
-    request = core.Request(name, (TEXT,), "the mat" if name == "pair" else None)
+    request = Request(name, (TEXT,), "the mat" if name == "pair" else None)
     run, facts = run_of(shared, request), ask(shared.facts(request.key))
     assert facts.key == request.key and facts.config == run.config and facts.spec == run.spec
     assert (facts.source, facts.target, facts.steps) == (run.source, run.target, run.steps)
@@ -149,7 +149,7 @@ def test_facts_are_those_of_the_trace(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["encoder", "decoder", "grouped"])
 def test_numbers_are_those_of_the_records(name: str) -> None:
-    shared, request = service(), core.Request(name, (TEXT,))
+    shared, request = service(), Request(name, (TEXT,))
     run, key = run_of(shared, request), request.key
     site = "encoder" if name == "encoder" else "decoder"
     record = run.attention[1]
@@ -187,14 +187,14 @@ def test_numbers_are_those_of_the_records(name: str) -> None:
 @pytest.mark.parametrize("name", ["decoder", "grouped", "pair"])
 def test_what_heads_add_to_the_next_words_is_core_s(name: str) -> None:
     shared = service()
-    request = core.Request(name, (TEXT,), "the mat" if name == "pair" else None)
+    request = Request(name, (TEXT,), "the mat" if name == "pair" else None)
     run, key = run_of(shared, request), request.key
     site = "cross" if name == "pair" else "decoder"
     at = 1
     found = ask(shared.head_additions(key, site, at))  # type: ignore[arg-type]
     likeliest = run.predictions([at], 5)
     assert [p for _, p in found.words] == pytest.approx(likeliest.probs[0]) and len(found.words) == 5
-    assert close(found.values, core.head_logit_attribution(run, at, likeliest.ids[0]))
+    assert close(found.values, head_logit_attribution(run, at, likeliest.ids[0]))
     words = ask(shared.head_words(key, site, 1, 0, at))  # type: ignore[arg-type]
     assert close(words.additions, core.edge_attribution(run, at)[1, 0])
     assert words.additions.sum() == pytest.approx(float(found.values[0, 1, 0]), abs=1e-4)
@@ -203,7 +203,7 @@ def test_what_heads_add_to_the_next_words_is_core_s(name: str) -> None:
     assert (other.raised, other.lowered) == (words.raised, words.lowered)
     with pytest.raises(HeadlightError, match="candidate"):
         ask(shared.head_words(key, site, 1, 0, at, 5))  # type: ignore[arg-type]
-    moved = core.top_token_attribution(run, at).values[1, 0]
+    moved = top_token_attribution(run, at).values[1, 0]
     assert words.raised[0][1] == pytest.approx(float(moved.max()), abs=1e-5)
     assert words.lowered[0][1] == pytest.approx(float(moved.min()), abs=1e-5)
     with pytest.raises(HeadlightError, match="no head 99"):
@@ -217,7 +217,7 @@ def test_what_heads_add_to_the_next_words_is_core_s(name: str) -> None:
 def test_a_whole_picture_is_made_of_the_same_heads_openings_and_roles(name: str) -> None:
     """Worked out together, of maps that are worked out once: also of a text above 64 tokens, where openings are found otherwise."""
     text, name = (" ".join([TEXT] * 6), "encoder") if name == "long" else (TEXT, name)
-    shared, request = service(), core.Request(name, (text,), "the mat" if name == "pair" else None)
+    shared, request = service(), Request(name, (text,), "the mat" if name == "pair" else None)
     run_of(shared, request)
     whole, heads = ask(shared.whole(request.key)), ask(shared.heads(request.key))
     assert list(whole.heads) == list(heads)
@@ -236,7 +236,7 @@ def test_a_whole_picture_is_made_of_the_same_heads_openings_and_roles(name: str)
 @pytest.mark.parametrize("kind", ["mean", "max", "rollout", "value"])
 def test_maps_of_several_heads_are_core_s(kind: str) -> None:
     shared, run = service(), None
-    request = core.Request("encoder", (TEXT,))
+    request = Request("encoder", (TEXT,))
     run = run_of(shared, request)
     members = ((0, 1), (1, 2))
     expected = {
@@ -262,7 +262,7 @@ def test_maps_of_several_heads_are_core_s(kind: str) -> None:
 def test_pieces_of_words_are_put_together() -> None:
     loaded = core.load("minilm")
     shared = service(lambda *_, **__: loaded)
-    request = core.Request("minilm", ("Unbelievably, the tokenization sat.",))
+    request = Request("minilm", ("Unbelievably, the tokenization sat.",))
     run = run_of(shared, request)
     groups = word_groups(run.source)
     assert max(map(len, groups)) > 1 and sum(map(len, groups)) == len(run.source)
@@ -274,7 +274,7 @@ def test_pieces_of_words_are_put_together() -> None:
 
 
 def test_masks_travel_once_with_their_reasons() -> None:
-    shared, request = service(), core.Request("decoder", (TEXT,))
+    shared, request = service(), Request("decoder", (TEXT,))
     run, heads = run_of(shared, request), ask(shared.heads(request.key))["decoder"]
     assert heads.mask_index == ((0,), (1,), (0,)) and len(heads.masks) == 2
     for record, (which,) in zip(run.attention, heads.mask_index, strict=True):
@@ -326,7 +326,7 @@ def test_a_column_that_would_take_too_long_is_refused(monkeypatch: pytest.Monkey
 
 def test_what_is_too_large_is_refused_with_both_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = service()
-    request = core.Request("long", (" ".join(WORDS * 31),))
+    request = Request("long", (" ".join(WORDS * 31),))
     run_of(shared, request)
     monkeypatch.setattr("core.device.SMALL", 1 << 16)
     monkeypatch.setattr("core.device.free_bytes", lambda device: 1 << 20)
@@ -336,9 +336,9 @@ def test_what_is_too_large_is_refused_with_both_numbers(monkeypatch: pytest.Monk
 
 
 def test_what_runs_again_is_core_s_and_plain() -> None:
-    shared, request = service(), core.Request("decoder", (TEXT,))
+    shared, request = service(), Request("decoder", (TEXT,))
     run, key = run_of(shared, request), request.key
-    other = core.Request("decoder", (TEXT,), None, (core.Ablate("decoder", 0, 1),))
+    other = Request("decoder", (TEXT,), None, (core.edits.Ablate("decoder", 0, 1),))
     run_of(shared, other)
     point = "decoder.blocks.1.hook_resid_mid"
     assert close(ask(shared.point(key, point, [2, 4])), run.activation(point, [2, 4]))
@@ -363,12 +363,12 @@ def test_what_runs_again_is_core_s_and_plain() -> None:
 def test_an_edited_run_reads_the_same_tokens_with_other_interventions(name: str) -> None:
     """What a model wrote is given to it: an edit changes what it does with the text, and not the text."""
     shared = service()
-    request = core.Request(name, (TEXT,), write=0 if name == "pair" else 3)
+    request = Request(name, (TEXT,), write=0 if name == "pair" else 3)
     plain = run_of(shared, request)
 
     async def both() -> tuple[str, str]:
         await shared.submit(request)
-        edits = (core.Ablate("decoder", 0, 1),)
+        edits = (core.edits.Ablate("decoder", 0, 1),)
         return await shared.edited(request.key, edits), await shared.edited(request.key, ())
 
     keys = ask(both())
@@ -379,7 +379,7 @@ def test_an_edited_run_reads_the_same_tokens_with_other_interventions(name: str)
     end = "decoder.hook_final"
     torch.testing.assert_close(same.residual_norms[end], plain.residual_norms[end])
     assert not torch.equal(changed.residual_norms[end], plain.residual_norms[end]) and changed.interventions == (
-        core.Ablate("decoder", 0, 1),
+        core.edits.Ablate("decoder", 0, 1),
     )
 
 

@@ -12,7 +12,9 @@ import pytest
 
 import core
 from core.errors import HeadlightError
+from core.run.request import Request
 from core.service import LocalService
+from core.service.engine import Engine
 
 T = TypeVar("T")
 KING = "The old king loved the golden bird, and the old"
@@ -20,7 +22,7 @@ KING = "The old king loved the golden bird, and the old"
 
 @pytest.fixture(scope="module")
 def service() -> LocalService:
-    return LocalService(core.Engine())
+    return LocalService(Engine())
 
 
 def ask(made: Coroutine[Any, Any, T]) -> T:
@@ -28,7 +30,7 @@ def ask(made: Coroutine[Any, Any, T]) -> T:
 
 
 def key_of(service: LocalService, model: str, text: str, *edits: Any, target: str | None = None) -> str:
-    return ask(service.submit(core.Request(model, (text,), target, tuple(edits))))
+    return ask(service.submit(Request(model, (text,), target, tuple(edits))))
 
 
 def test_scores_before_the_mask_and_the_mask_give_the_weights(service: LocalService) -> None:
@@ -53,7 +55,7 @@ def test_what_a_run_makes_of_its_text_before_and_after_an_edit(service: LocalSer
     (man, label, chance), *_ = plain.words
     assert label == "man" and chance == pytest.approx(0.474, abs=1e-3)
     assert plain.losses.mean() == pytest.approx(3.496, abs=1e-3) and len(plain.losses) == 11
-    cut = key_of(service, "storyteller", KING, core.EditMask(queries=11, keys=3))
+    cut = key_of(service, "storyteller", KING, core.edits.EditMask(queries=11, keys=3))
     assert ask(service.outcome(cut, [man])).asked == pytest.approx((0.382,), abs=1e-3)
     with pytest.raises(HeadlightError, match="no token"):
         ask(service.outcome(cut, [10**6]))

@@ -11,6 +11,7 @@ import core
 from core.errors import TextError
 from core.run.request import Request
 from core.service import LocalService, Pair, PairRows, SyncCalls
+from core.service.engine import Engine
 
 TEXT = "Dorothy ran home over the prairie to Uncle Henry and"
 PAIRS = (
@@ -22,7 +23,7 @@ PAIRS = (
 
 @pytest.fixture(scope="module")
 def service() -> LocalService:
-    return LocalService(core.Engine())
+    return LocalService(Engine())
 
 
 async def rows(service: LocalService, pairs: tuple[Pair, ...], model: str = "storyteller") -> list[PairRows]:
@@ -34,14 +35,14 @@ def test_a_set_is_what_single_runs_give(service: LocalService) -> None:
     found = SyncCalls(service).result(rows(service, PAIRS))
     assert [(row.first, row.of, row.n) for row in found] == [(0, 3, 1), (1, 3, 1), (2, 3, 1)]
     loaded = core.load("storyteller")
-    *_, shares = core.patch_pairs(loaded, PAIRS)
+    *_, shares = core.patching.patch_pairs(loaded, PAIRS)
     pairs = [row.pairs[0] for row in found]
     assert [pair.words for pair in pairs] == list(shares.words) and pairs[1].words == ("Henry", "Em")
     np.testing.assert_allclose([pair.leads for pair in pairs], shares.leads, atol=1e-3)
     np.testing.assert_allclose([pair.heads.ravel() for pair in pairs], shares.changes, atol=1e-3)
     run, other = core.trace(loaded, PAIRS[0].text), core.trace(loaded, PAIRS[0].other)
-    lead = core.logit_diff_between(run, other)
-    (one,) = core.patch_components(run, other, [core.Component("mlp", 1, 0)], [lead.answer, lead.alternative])
+    lead = core.patching.logit_diff_between(run, other)
+    (one,) = core.patch_components(run, other, [core.patching.Component("mlp", 1, 0)], [lead.answer, lead.alternative])
     change = float(one.log_p[0, 0] - one.log_p[0, 1] - one.before[0] + one.before[1])
     assert pairs[0].mlps[1] == pytest.approx(change, abs=1e-3) and abs(change) > 0.01
     again = SyncCalls(service).result(rows(service, PAIRS))

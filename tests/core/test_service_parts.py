@@ -10,26 +10,29 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.errors import HeadlightError
 from core.patching.counterfactual import Component
+from core.run.request import Request
 from core.service import LocalService, PartRows, SyncCalls
+from core.service.engine import Engine
 from core.service.sweep_rows import MAX_WORDS, PatchRequest, begin_parts
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS, OTHER = [3, 1, 4, 1, 5, 2], [3, 1, 6, 1, 5, 2]
 
 
 class Served:
     """A service that holds some runs of one small decoder."""
 
-    def __init__(self, loaded: core.Loaded, **texts: list[int]) -> None:
-        engine = core.Engine(load_model=lambda *_, **__: loaded)
+    def __init__(self, loaded: Loaded, **texts: list[int]) -> None:
+        engine = Engine(load_model=lambda *_, **__: loaded)
         self.service = LocalService(engine)
         self.calls = SyncCalls(self.service)
         self.runs, self.keys = {}, {}
         for name, ids in texts.items():
             self.runs[name] = core.trace(loaded, ids=ids)
-            request = core.Request("given", (name,))
+            request = Request("given", (name,))
             with engine._lock:
                 engine._remember(request)
                 engine._store_trace(request.key, self.runs[name], 0)
@@ -55,7 +58,7 @@ def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any,
     a, b = served.runs["a"], served.runs["b"]
     asked = PatchRequest(served.keys["b"], to)
     known = served.calls.result(served.service.part_estimates(served.keys["a"], asked))
-    lead = core.logit_diff_between(a, b)
+    lead = core.patching.logit_diff_between(a, b)
     assert (known.answer, known.alternative) == (lead.answer, lead.alternative) == known.watched[:2]
     exact = core.attribution_patching(a, b, lead.answer, lead.alternative, to)
     np.testing.assert_allclose(known.heads, exact.heads, atol=1e-6)
@@ -63,7 +66,7 @@ def test_every_part_runs_once_and_gives_what_core_gives(served: Served, to: Any,
     found = served.rows(asked)
     assert len(found) > 3 and [rows.first for rows in found] == [sum(r.n for r in found[:i]) for i in range(len(found))]
     parts = [part for rows in found for part in rows.parts]
-    assert parts == [part for group in core.run_order(exact, known.tokens) for part in group]
+    assert parts == [part for group in core.patching.run_order(exact, known.tokens) for part in group]
     assert len(set(parts)) == len(parts) == known.of == found[0].of
     log_p = np.concatenate([rows.log_p for rows in found])
     (whole,) = core.patch_components(a, b, parts, known.watched, to)
@@ -95,7 +98,7 @@ def test_one_part_waits_for_none_of_the_others(served: Served, monkeypatch: Any)
 
 def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> None:
     other = served.keys["b"]
-    with pytest.raises(core.TextError, match="6 and 7 tokens"):
+    with pytest.raises(core.errors.TextError, match="6 and 7 tokens"):
         served.rows(PatchRequest(served.keys["longer"]))
     for asked, only in (
         (PatchRequest(None), None),
@@ -107,7 +110,7 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
         with pytest.raises(HeadlightError):
             served.rows(asked, only)
     monkeypatch.setattr(served.service._sweep_slots, "most", 0)
-    with pytest.raises(core.ServerBusy, match="sweeps are waiting"):
+    with pytest.raises(core.errors.ServerBusy, match="sweeps are waiting"):
         served.rows(PatchRequest(other, "mean"))
     assert served.service._running_sweeps == {}
 

@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 
 import core
+from core.checkpoints import Loaded
 from core.errors import HeadlightError
 from core.patching import path_patching as module
 from core.read.attribution import head_pushes
+from core.run.request import Request
 from core.service import Component, PatchRequest, PathEdges, PathRequest
 from tests.core.conftest import make_loaded
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
 from tests.core.test_service_parts import IDS, OTHER, Served
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 HEADS = ((0, 0), (0, 2), (1, 1), (2, 3))
 MARY = "When Mary and John went to the store, {} gave a drink to"
 
@@ -87,7 +89,7 @@ def test_what_cannot_be_asked_is_refused(served: Served, monkeypatch: Any) -> No
         served.calls.result(served.service.part_tests(served.keys["a"], PatchRequest(other), Component("resid", 0, 3)))
     monkeypatch.setattr("core.device.SMALL", 0)
     monkeypatch.setattr("core.device.free_bytes", lambda _: 1)
-    with pytest.raises(core.TooLarge, match=r"needs .*iB.*free|iB .* free"):
+    with pytest.raises(core.errors.TooLarge, match=r"needs .*iB.*free|iB .* free"):
         edges(served, PatchRequest(other, position=4), PathRequest(HEADS))
 
 
@@ -98,8 +100,8 @@ def test_three_tests_of_a_part(served: Served, part: Component, beside: str | No
     b = None if beside is None else served.runs[beside]
     asked = PatchRequest(None if beside is None else served.keys[beside])
     found = served.calls.result(served.service.part_tests(served.keys["a"], asked, part))
-    lead = core.logit_diff_between(a, b)
-    of_part = core.three_tests(a, b, part, lead)
+    lead = core.patching.logit_diff_between(a, b)
+    of_part = core.patching.three_tests(a, b, part, lead)
     changes = dict(zip(found.names, found.changes, strict=True))
     expected = {"zero": of_part.zero_ablation, "mean": of_part.mean_ablation} | (
         {} if b is None else {"other": of_part.patching}
@@ -107,7 +109,7 @@ def test_three_tests_of_a_part(served: Served, part: Component, beside: str | No
     assert changes == pytest.approx(expected, abs=1e-5) and found.verdict == of_part.verdict
     assert found.lead == pytest.approx(of_part.before, abs=1e-5)
     if part.kind == "head":
-        alone = core.three_tests(a, b, (part.layer, part.at), lead)
+        alone = core.patching.three_tests(a, b, (part.layer, part.at), lead)
         assert (alone.zero_ablation, alone.mean_ablation) == pytest.approx(
             (of_part.zero_ablation, of_part.mean_ablation), abs=1e-5
         )
@@ -153,7 +155,7 @@ def test_the_paths_and_tests_of_smollm2() -> None:
     served = Served(loaded)
     for name, text in (("a", MARY.format("John")), ("b", MARY.format("Mary"))):
         run = core.trace(loaded, text)
-        request = core.Request("given", (name,))
+        request = Request("given", (name,))
         with served.service.engine._lock:
             served.service.engine._remember(request)
             served.service.engine._store_trace(request.key, run, 0)

@@ -18,6 +18,7 @@ import pytest
 import core
 from core.errors import RunCancelled, ServerBusy, TextError, UnknownRun
 from core.run.chunks import Chunks
+from core.run.request import Progress, Request
 from core.service import AnswerCache, MapTransform, SyncCalls, TensorPlace, into_loop
 from core.service.maps import HeadDone, LayerDone, RunDone
 from core.trace import Trace
@@ -32,7 +33,7 @@ def test_follow_tells_every_change_and_ends_with_the_run() -> None:
     gate = Gate()
     shared = service(gate)
 
-    async def follow() -> list[core.Progress]:
+    async def follow() -> list[Progress]:
         key = await shared.submit(REQUEST)
         found = []
         async for now in shared.follow(key):
@@ -52,12 +53,12 @@ def test_follow_tells_every_change_and_ends_with_the_run() -> None:
 def test_follow_raises_what_the_run_was_refused_for() -> None:
     shared = service()
 
-    async def follow(request: core.Request) -> None:
+    async def follow(request: Request) -> None:
         async for _ in shared.follow(await shared.submit(request)):
             pass
 
     with pytest.raises(TextError, match="empty"):
-        ask(follow(core.Request("one", ("",))))
+        ask(follow(Request("one", ("",))))
     with pytest.raises(UnknownRun):
         ask(anext(shared.follow("0" * 64)))  # type: ignore[arg-type]
 
@@ -127,7 +128,7 @@ def test_a_thread_follows_and_cancels() -> None:
     again.result()
     assert calls.result(calls.service.facts(again.key)).source.text == TEXT
     with pytest.raises(TextError):
-        calls.submit(core.Request("one", ("",))).result()
+        calls.submit(Request("one", ("",))).result()
 
 
 def test_a_run_that_is_not_small_is_shown_layer_by_layer() -> None:
@@ -136,7 +137,7 @@ def test_a_run_that_is_not_small_is_shown_layer_by_layer() -> None:
     for block in loaded.model.encoder.blocks:  # type: ignore[union-attr]
         block.register_forward_pre_hook(gate.count)
     shared = service(lambda *_, **__: loaded)
-    request = core.Request("minilm", ("Some words to look at. " * 20,))
+    request = Request("minilm", ("Some words to look at. " * 20,))
 
     async def see() -> tuple[Any, list[Any]]:
         key = await shared.submit(request)
@@ -184,7 +185,7 @@ def test_a_run_that_is_read_in_parts_is_shown_once(monkeypatch: pytest.MonkeyPat
 def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
     loaded = core.load("minilm")
     shared = service(lambda *_, **__: loaded, max_traces=1)
-    request = core.Request("minilm", ("word " * 130,))
+    request = Request("minilm", ("word " * 130,))
     seen: list[weakref.ref[Trace]] = []
     watch = shared.engine.on_progress
 
@@ -200,7 +201,7 @@ def test_nobody_holds_the_queries_and_keys_of_a_run_that_has_ended() -> None:
     shared.engine.on_progress = watched
     seen.append(weakref.ref(run_of(shared, request)))
     ask(shared.thumbnails(request.key))
-    run_of(shared, core.Request("minilm", ("Another.",)))
+    run_of(shared, Request("minilm", ("Another.",)))
     turns = [turns._pool for turns in (shared._quick, shared._slow, shared._in_progress._queue, shared.engine._queue)]
     for pool in (*turns, shared.engine._loaders):
         pool.shutdown()  # a thread lets go of what it did last a moment after its answer is there
@@ -395,7 +396,7 @@ def test_many_threads_and_loops_ask_one_service() -> None:
 
     def visit(text: str) -> bool:
         async def look() -> bool:
-            key = await shared.submit(core.Request("one", (text,)))
+            key = await shared.submit(Request("one", (text,)))
             async for _ in shared.follow(key):
                 pass
             facts, row = await asyncio.gather(shared.facts(key), shared.row(key, MapTransform(0, 0), 1))

@@ -19,7 +19,8 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import core
-from core import Loaded, ModelConfig, build, trace
+from core import ModelConfig, build, trace
+from core.checkpoints import Loaded
 from core.learn.tasks import TASKS, sample
 from core.learn.training import Batch, Recipe, train
 from core.model.hooks import hooked

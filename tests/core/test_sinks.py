@@ -11,6 +11,7 @@ import torch
 import core
 from core.errors import HeadlightError
 from core.read.measures import Sink, sink
+from core.run.request import Request
 from core.service.maps import evenly_spaced
 from tests.core.serving import ask, run_of, service
 
@@ -61,9 +62,9 @@ def test_one_cell_of_every_head_is_that_cell_of_its_map() -> None:
     shared = service()
 
     async def asked(query: int, at: int) -> np.ndarray:
-        return await shared.looks_at(await shared.submit(core.Request("decoder", (TEXT,))), "decoder", query, at)
+        return await shared.looks_at(await shared.submit(Request("decoder", (TEXT,))), "decoder", query, at)
 
-    key = ask(shared.submit(core.Request("decoder", (TEXT,))))
+    key = ask(shared.submit(Request("decoder", (TEXT,))))
     heads = ask(shared.heads(key))["decoder"].weights
     assert np.allclose(ask(asked(3, 2)), heads[:, :, 3, 2], atol=1e-6)
     assert not ask(asked(2, 3)).any()
@@ -79,9 +80,9 @@ def test_heads_are_like_one_by_the_correlation_of_their_maps_without_the_sink(
     if is_long:
         monkeypatch.setattr("core.service.pictures.METRIC_ROWS", 3)
     shared, text = service(), TEXT * (9 if is_long else 1)
-    key = ask(shared.submit(core.Request("decoder", (text,))))
+    key = ask(shared.submit(Request("decoder", (text,))))
     found = ask(shared.correlations(key, "decoder", 1, 0))
-    run = run_of(shared, core.Request("decoder", (text,)))
+    run = run_of(shared, Request("decoder", (text,)))
     rest = sink(run.attention)
     assert rest is not None
     n = run.attention[0].n_query

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.errors import HeadlightError, TextError
 from core.labs.worked_examples import ResidualPath, mean_cosine, residual_path
 from core.learn.watched_training import no_residual
@@ -19,11 +20,13 @@ from core.model.hooks import hooked
 from core.model.transformer import Block
 from core.read.key_steps import residual_profile
 from core.read.next_token_loss import ending
+from core.run.request import Request
 from core.service import LocalService
+from core.service.engine import Engine
 from tests.core.serving import assert_plain
 from tests.core.test_layer_walk import IDS, LAYERS
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 MARY = "When Mary and John went to the store, John gave a drink to"
 
 
@@ -102,7 +105,7 @@ def test_the_ending_is_the_model_s_own_with_the_mock_s_numbers() -> None:
 
 
 def test_an_edit_of_the_run_is_in_its_strip_and_its_ending() -> None:
-    edits = [core.Ablate("decoder", 23, 0)]
+    edits = [core.edits.Ablate("decoder", 23, 0)]
     run = core.trace(core.load("smollm2"), MARY, interventions=edits)
     found, before = residual_profile(run, "decoder"), residual_profile(mary(), "decoder")
     assert np.array_equal(found.stream[:24], before.stream[:24]) and not np.array_equal(
@@ -160,8 +163,8 @@ def test_words_that_are_one_have_a_cosine_of_1() -> None:
 
 
 def test_a_service_answers_in_plain_data() -> None:
-    shared = LocalService(core.Engine(device=torch.device("cpu")))
-    request = core.Request("smollm2", (MARY,))
+    shared = LocalService(Engine(device=torch.device("cpu")))
+    request = Request("smollm2", (MARY,))
     shared.engine.run(request)
 
     async def asked() -> tuple[Any, ...]:

@@ -13,18 +13,22 @@ import torch
 
 import core
 from core import device
+from core.checkpoints import Loaded
 from core.errors import HeadlightError, InterventionError, TextError, TooLarge
 from core.model.hooks import ReadHook
 from core.model.transformer import MLP
 from core.patching import edited_runs
 from core.patching.head_sweeps import EdgePlace, HeadPlace, begin_heads
+from core.read.comparison import answer_change
+from core.run.request import Request
 from core.service import AblateHeads, BlockEdges, LocalService, PatchHeads, SweepPart, SyncCalls
+from core.service.engine import Engine
 from tests.core.conftest import KINDS, make_loaded
 from tests.core.test_invariants import SAMPLE, name
 from tests.core.test_records import Custom, texts
 from tests.thorough import part
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 DOROTHY = "Dorothy ran home over the prairie to Uncle Henry and Aunt"
 
@@ -42,7 +46,7 @@ def answer(run: core.Trace, position: int | None) -> torch.Tensor:
     return run.activation("head.hook_logits", [position])[0].softmax(-1)
 
 
-def check_row(found: core.Sweep, row: int, plain: core.Trace, alone: core.Trace) -> None:
+def check_row(found: core.patching.Sweep, row: int, plain: core.Trace, alone: core.Trace) -> None:
     after = found.after
     x, y = answer(plain, found.position), answer(alone, found.position)
     if found.position is None:
@@ -66,7 +70,7 @@ def test_rows_are_single_runs_for_every_family(config: dict[str, Any], monkeypat
     loaded = make_loaded(**config)
     sources, targets = texts(loaded.config.kind, "right", random.Random(5))
     stack = loaded.config.stacks[0][0]
-    edits: Any = (core.Temperature(0.7), Custom(f"{stack}.blocks.1.attn.hook_pattern", lambda p: p.flip(-1)))
+    edits: Any = (core.edits.Temperature(0.7), Custom(f"{stack}.blocks.1.attn.hook_pattern", lambda p: p.flip(-1)))
     run = core.trace_tokens(loaded, sources, targets, edits).text(1)
     heads = core.sweep_heads(run, "mean")
     assert len(heads.places) == 4 * len(run.records)
@@ -77,7 +81,10 @@ def test_rows_are_single_runs_for_every_family(config: dict[str, Any], monkeypat
             row,
             run,
             single(
-                run, core.Ablate(*(cast(Any, v) for v in (place.stack, place.layer, place.head, place.site)), to="mean")
+                run,
+                core.edits.Ablate(
+                    *(cast(Any, v) for v in (place.stack, place.layer, place.head, place.site)), to="mean"
+                ),
             ),
         )
     last = loaded.config.stacks[-1][0]
@@ -86,7 +93,7 @@ def test_rows_are_single_runs_for_every_family(config: dict[str, Any], monkeypat
         looks = core.sweep_edges(run, site=cast(Any, site), layer=None if head is None else 1, head=head)
         for row in range(1, len(looks.places), 9):
             place = cast(EdgePlace, looks.places[row])
-            edit = core.EditMask(
+            edit = core.edits.EditMask(
                 cast(Any, last), None if head is None else 1, place.query, place.key, head=head, site=cast(Any, site)
             )
             check_row(looks, row, run, single(run, edit))
@@ -186,28 +193,28 @@ def test_the_storytellers_looks(dorothy: core.Trace) -> None:
 @pytest.mark.parametrize(
     "edit, after",
     [
-        (core.NoScale(), 0.745),
-        (core.DropPositions(), 0.0002),
-        (core.Temperature(4), 0.0014),
-        (core.DropCausalMask(), 0.890),
+        (core.edits.NoScale(), 0.745),
+        (core.edits.DropPositions(), 0.0002),
+        (core.edits.Temperature(4), 0.0014),
+        (core.edits.DropCausalMask(), 0.890),
     ],
 )
 def test_the_storytellers_answer_changes(dorothy: core.Trace, edit: Any, after: float) -> None:
-    found = core.answer_change(dorothy, single(dorothy, edit))
+    found = answer_change(dorothy, single(dorothy, edit))
     assert found.words[0].label == "Em" and found.words[0].after == pytest.approx(
         after, abs=5e-4 if after > 0.1 else 5e-5
     )
     assert found.entropy is not None and found.entropy[0] == pytest.approx(1.25, abs=5e-3)
-    if isinstance(edit, core.NoScale):
+    if isinstance(edit, core.edits.NoScale):
         assert found.entropy[1] == pytest.approx(0.21, abs=5e-3)
-    if isinstance(edit, core.Temperature):
+    if isinstance(edit, core.edits.Temperature):
         assert found.likeliest is not None and found.likeliest[1].label == "Oz"
         assert found.kl is not None and found.kl / np.log(2) == pytest.approx(8.41, abs=5e-3)
 
 
 def test_without_its_mask_the_storyteller_reads_the_answers(dorothy: core.Trace) -> None:
     run = core.trace(dorothy.loaded, f"{DOROTHY} Em")
-    found = core.answer_change(run, single(run, core.DropCausalMask()))
+    found = answer_change(run, single(run, core.edits.DropCausalMask()))
     assert found.losses == pytest.approx((4.560, 4.022), abs=5e-4)
     copied = core.trace(core.load("copy"), "iklippan=iklippan")
     ids = torch.tensor(copied.source.ids)
@@ -217,7 +224,7 @@ def test_without_its_mask_the_storyteller_reads_the_answers(dorothy: core.Trace)
         return [answer(run, at + i)[ids[at + 1 + i]].item() for i in range(n)]
 
     assert right(copied) == pytest.approx([1.0] * n, abs=1e-3)
-    unmasked = right(single(copied, core.DropCausalMask()))
+    unmasked = right(single(copied, core.edits.DropCausalMask()))
     assert min(unmasked) < 5e-4 and max(unmasked) > 0.9995
 
 
@@ -231,14 +238,14 @@ def test_an_encoders_sentence_turns() -> None:
     assert sorted(found.after.distance, reverse=True).index(found.after.distance[37]) + 1 == 31
     it, animal = map(run.source.labels.index, ("it", "animal"))
     assert run.attention[3].pattern(1)[0, it, animal] == pytest.approx(0.68, abs=5e-3)
-    change = core.answer_change(run, single(run, core.Ablate("encoder", 5, 11)))
+    change = answer_change(run, single(run, core.edits.Ablate("encoder", 5, 11)))
     assert change.distance == pytest.approx(0.079, abs=5e-4) and change.words == () and change.turned is not None
 
 
 def test_answers_of_other_lengths_and_vocabularies(dorothy: core.Trace) -> None:
-    longer = core.answer_change(dorothy, core.trace(dorothy.loaded, f"{DOROTHY} Em"))
+    longer = answer_change(dorothy, core.trace(dorothy.loaded, f"{DOROTHY} Em"))
     assert longer.shared and longer.kl is not None and longer.kl > 0.1
-    other = core.answer_change(dorothy, core.trace(core.load("copy"), "iklippan=iklippan"))
+    other = answer_change(dorothy, core.trace(core.load("copy"), "iklippan=iklippan"))
     assert not other.shared and other.kl is None and other.words[0].after is None and other.words[-1].before is None
 
 
@@ -252,11 +259,11 @@ def collected(service: LocalService, calls: SyncCalls, key: str, asked: Any) -> 
 def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypatch: Any) -> None:
     loaded = tiny(n_decoder_layers=2)
     monkeypatch.setattr("core.service.sweeps.TIME_SLICE_SECONDS", 1e-9)
-    engine = core.Engine(load_model=lambda *_, **__: loaded)
+    engine = Engine(load_model=lambda *_, **__: loaded)
     service = LocalService(engine)
     calls = SyncCalls(service)
     run = core.trace(loaded, ids=IDS)
-    request = core.Request("given", ("x",))
+    request = Request("given", ("x",))
     with engine._lock:
         engine._remember(request)
         engine._store_trace(request.key, run, 0)
@@ -274,16 +281,16 @@ def test_a_service_sweeps_in_turns_and_keeps_what_it_found(tiny: Tiny, monkeypat
         with pytest.raises(HeadlightError):
             collected(service, calls, request.key, asked)
     monkeypatch.setattr(service._sweep_slots, "most", 0)
-    with pytest.raises(core.ServerBusy, match="sweeps are waiting"):
+    with pytest.raises(core.errors.ServerBusy, match="sweeps are waiting"):
         collected(service, calls, request.key, AblateHeads("mean"))
 
 
 def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Tiny, monkeypatch: Any) -> None:
     monkeypatch.setattr("core.service.sweeps.FIRST_ROWS_PER_SLICE", 1e9)  # all rows in one batch
     monkeypatch.setattr("core.service.sweeps.cores", lambda: 2 * torch.get_num_threads())
-    engine = core.Engine(load_model=lambda *_, **__: tiny(n_decoder_layers=3))
+    engine = Engine(load_model=lambda *_, **__: tiny(n_decoder_layers=3))
     service = LocalService(engine)
-    calls, request = SyncCalls(service), core.Request("given", ("x",))
+    calls, request = SyncCalls(service), Request("given", ("x",))
     run = core.trace(tiny(n_decoder_layers=3), ids=IDS)
     with engine._lock:
         engine._remember(request)
@@ -312,10 +319,10 @@ def test_a_sweep_alone_takes_the_cores_that_are_left_and_gives_the_same(tiny: Ti
 def test_a_sweep_that_nobody_waits_for_ends_and_others_run_between_its_batches(tiny: Tiny, monkeypatch: Any) -> None:
     loaded = tiny(n_decoder_layers=2)
     monkeypatch.setattr("core.service.sweeps.TIME_SLICE_SECONDS", 1e-9)
-    engine = core.Engine(load_model=lambda *_, **__: loaded)
+    engine = Engine(load_model=lambda *_, **__: loaded)
     service = LocalService(engine)
     calls = SyncCalls(service)
-    request = core.Request("given", ("x",))
+    request = Request("given", ("x",))
     with engine._lock:
         engine._remember(request)
         engine._store_trace(request.key, core.trace(loaded, ids=IDS), 0)
@@ -411,7 +418,7 @@ def test_the_last_layer_is_finished_for_the_position_that_is_asked_about(
         assert lengths[-1] == (len(IDS) if edits else 1), "an edit there may count positions"
         for row in (0, 5, len(found.places) - 1):
             place = cast(HeadPlace, found.places[row])
-            check_row(found, row, run, single(run, core.Ablate("decoder", place.layer, place.head)))
+            check_row(found, row, run, single(run, core.edits.Ablate("decoder", place.layer, place.head)))
 
 
 def test_heads_that_share_keys_and_values_are_silenced_one_by_one(tiny: Tiny) -> None:
@@ -421,7 +428,7 @@ def test_heads_that_share_keys_and_values_are_silenced_one_by_one(tiny: Tiny) ->
     assert len(found.places) == 4 * len(run.records) and found.after.logit is not None
     assert len({round(float(x), 6) for x in found.after.logit[:4, 0]}) == 4, "two query heads of a group are two rows"
     for row in (0, 1):
-        check_row(found, row, run, single(run, core.Ablate("decoder", 0, row)))
+        check_row(found, row, run, single(run, core.edits.Ablate("decoder", 0, row)))
 
 
 @pytest.mark.parametrize("to", ["zero", "mean"])
@@ -432,7 +439,7 @@ def test_heads_that_share_keys_and_values_can_be_silenced_together(tiny: Tiny, t
     places = cast(tuple[HeadPlace, ...], found.places)
     assert [(place.head, place.n) for place in places] == [(0, 2), (2, 2)] * len(run.records)
     for row, place in enumerate(places):
-        pair = [core.Ablate("decoder", place.layer, place.head + i, to=to) for i in range(2)]
+        pair = [core.edits.Ablate("decoder", place.layer, place.head + i, to=to) for i in range(2)]
         check_row(found, row, run, single(run, *pair))
     assert found.lengths is not None
     wrote = run.records[0].result(heads=[2, 3], queries=[len(IDS) - 1]).sum(0)[0]

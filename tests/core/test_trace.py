@@ -10,15 +10,16 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.errors import TextError
 from core.run.trace_record import TraceRecord
-from core.trace import DEPRECATED, Trace, as_trace
+from core.trace import DEPRECATED, AttentionsTrace, Trace, as_trace
 from tests.core.test_engine import word_tokenizer
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 
 
-def reader(loaded: core.Loaded) -> core.Loaded:
+def reader(loaded: Loaded) -> Loaded:
     return replace(loaded, tokenizer=word_tokenizer())
 
 
@@ -99,7 +100,7 @@ def test_positions_are_the_models_own(tiny: Tiny, position: str, has: str | None
 
 
 def test_dropped_positions_show_what_was_added(tiny: Tiny) -> None:
-    run = core.trace(tiny(), ids=[1, 2, 3], interventions=[core.DropPositions()])
+    run = core.trace(tiny(), ids=[1, 2, 3], interventions=[core.edits.DropPositions()])
     table = run.positions[0].table()
     assert table is not None and table.abs().max() == 0
 
@@ -107,7 +108,7 @@ def test_dropped_positions_show_what_was_added(tiny: Tiny) -> None:
 def test_tracing_leaves_the_model_as_it_was(tiny: Tiny) -> None:
     loaded = tiny()
     before = {name: parameter.clone() for name, parameter in loaded.model.named_parameters()}
-    core.trace(loaded, ids=[1, 2, 3], interventions=[core.Ablate("decoder", 0, 0), core.DropPositions()])
+    core.trace(loaded, ids=[1, 2, 3], interventions=[core.edits.Ablate("decoder", 0, 0), core.edits.DropPositions()])
     assert all(torch.equal(parameter, before[name]) for name, parameter in loaded.model.named_parameters())
     assert not any(module._forward_hooks for module in loaded.model.modules())
 
@@ -152,7 +153,7 @@ def test_every_way_to_a_run_returns_a_trace_and_shares_its_tensors(tiny: Tiny) -
     weights = core.from_attentions([run.attention[0].pattern()[None]])
     cached = core.from_cache({"blocks.0.attn.hook_pattern": run.attention[0].pattern()})
     assert all(isinstance(one, Trace) for one in (run, tokens, weights, cached, run.text(0), *shown))
-    assert isinstance(weights, core.AttentionsTrace) and isinstance(cached.text(0), core.AttentionsTrace)
+    assert isinstance(weights, AttentionsTrace) and isinstance(cached.text(0), AttentionsTrace)
     assert len(shown) == 2 * (1 + len(run.attention))
     assert as_trace(run) is run
     again = as_trace(TraceRecord(**{field.name: getattr(run, field.name) for field in fields(run)}))

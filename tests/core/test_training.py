@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from core import CheckpointError, ConfigError, Loaded, ModelConfig, build
+from core import ModelConfig, build
+from core.checkpoints import Loaded
+from core.errors import CheckpointError, ConfigError
 from core.learn.tasks import TASKS, sample
 from core.learn.training import (
     STATE,

@@ -38,7 +38,7 @@ def test_the_same_logits() -> None:
     assert FOUND["logits"].abs().max() > 1  # so that an absolute tolerance says something
 
 
-SWEEPS: dict[str, Callable[[int], core.Sweep]] = {
+SWEEPS: dict[str, Callable[[int], core.patching.Sweep]] = {
     "zero": lambda token: core.sweep_heads(run(), token=token),
     "mean": lambda token: core.sweep_heads(run(), "mean", token=token),
     "all": lambda token: core.patch_heads(run(), run("other"), token=token),
@@ -65,7 +65,7 @@ def test_ablation_and_activation_patching(what: str) -> None:
 @pytest.mark.parametrize("what", ["zero", "mean", "all"])
 def test_parts_are_ablated_and_patched_alike(what: str) -> None:
     theirs = torch.log_softmax(FOUND[what], -1).numpy()  # [head, vocab]
-    heads = [core.Component("head", layer, head) for layer in range(3) for head in range(5)]
+    heads = [core.patching.Component("head", layer, head) for layer in range(3) for head in range(5)]
     other, to = (run("other"), "other") if what == "all" else (None, what)
     (found,) = core.patch_components(run(), other, heads, range(53), to)  # type: ignore[arg-type]
     assert np.abs(found.log_p - theirs).max() < CLOSE

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.edits import DropCausalMask
 from core.errors import HeadlightError
 from core.labs.masks import UNMASKED_TOKENS, looks_ahead, without_causal_mask
@@ -19,12 +20,12 @@ MARY = "When Mary and John went to the store, John gave a drink to"
 
 
 @pytest.fixture(scope="module")
-def smollm2() -> core.Loaded:
+def smollm2() -> Loaded:
     return core.load("smollm2")
 
 
 @pytest.mark.thorough
-def test_smollm2_reads_the_answers_and_writes_repetitions(smollm2: core.Loaded) -> None:
+def test_smollm2_reads_the_answers_and_writes_repetitions(smollm2: Loaded) -> None:
     found = without_causal_mask(core.trace(smollm2, MARY))
     assert (found.losses.mean().item(), found.without.mean().item()) == pytest.approx((4.218, 0.867), abs=0.01)
     assert (found.layer, found.head) == (18, 7) and found.next_word == pytest.approx(0.948, abs=2e-3)
@@ -44,14 +45,12 @@ def test_smollm2_reads_the_answers_and_writes_repetitions(smollm2: core.Loaded) 
         ("Water boils at one hundred degrees. Birds sing at dawn because they are happy.", (5.576, 10.507)),
     ],
 )
-def test_it_was_never_taught_this_so_it_fails_on_some(
-    smollm2: core.Loaded, text: str, losses: tuple[float, float]
-) -> None:
+def test_it_was_never_taught_this_so_it_fails_on_some(smollm2: Loaded, text: str, losses: tuple[float, float]) -> None:
     plain, free = core.trace(smollm2, text), core.trace(smollm2, text, interventions=[DropCausalMask()])
     assert (given(plain).losses.mean().item(), given(free).losses.mean().item()) == pytest.approx(losses, abs=0.01)
 
 
-def small(**other: Any) -> core.Loaded:
+def small(**other: Any) -> Loaded:
     config = ModelConfig(d_model=32, n_heads=4, d_ff=64, n_decoder_layers=3, vocab_size=40, n_ctx=16, **other)
     return core.build(config, 7)
 

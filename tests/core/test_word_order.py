@@ -8,12 +8,13 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.errors import HeadlightError
 from core.labs.positions import before_rotary, closest_rows, cosine_by_distance, cosine_to
 from core.model.positions import rotate, sinusoid_table
 from core.read import measures
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 ANIMAL = "The animal didn't cross the street because it was too tired."
 KING = "The old king loved the golden bird, and the old"
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5]
@@ -25,11 +26,11 @@ def minilm_table() -> torch.Tensor:
 
 def test_words_moved_without_positions_give_the_same_map_reordered() -> None:
     loaded = core.load("minilm")
-    first = core.trace(loaded, ANIMAL, interventions=[core.DropPositions()])
+    first = core.trace(loaded, ANIMAL, interventions=[core.edits.DropPositions()])
     order = torch.arange(16)
     order[2], order[8] = 8, 2  # animal and street swap
     ids = [first.source.ids[i] for i in order]
-    moved = core.trace(loaded, ids=ids, interventions=[core.DropPositions()])
+    moved = core.trace(loaded, ids=ids, interventions=[core.edits.DropPositions()])
     for before, after in zip(first.attention, moved.attention, strict=True):
         assert (before.pattern()[..., order, :][..., order] - after.pattern()).abs().max() < 1e-5
     # with positions they do not
@@ -45,7 +46,7 @@ def test_words_moved_or_positions_moved_is_the_same() -> None:
     loaded = core.load("minilm")
     order = torch.arange(16)
     order[2], order[8] = 8, 2
-    places = core.trace(loaded, ANIMAL, interventions=[core.SetPositions(order.tolist())])
+    places = core.trace(loaded, ANIMAL, interventions=[core.edits.SetPositions(order.tolist())])
     words = core.trace(loaded, ids=[places.source.ids[i] for i in order])
     for a, b in zip(places.attention, words.attention, strict=True):
         assert (a.pattern()[..., order, :][..., order] - b.pattern()).abs().max() < 1e-5
@@ -62,7 +63,7 @@ def test_words_moved_or_positions_moved_is_the_same() -> None:
 def test_without_positions_the_head_for_one_back_is_lost() -> None:
     loaded = core.load("minilm")
     trained = core.trace(loaded, ANIMAL)
-    dropped = core.trace(loaded, ANIMAL, interventions=[core.DropPositions()])
+    dropped = core.trace(loaded, ANIMAL, interventions=[core.edits.DropPositions()])
     before, after = (run.attention[0].pattern([2]) for run in (trained, dropped))
     assert measures.previous_token(before).item() == pytest.approx(1.00, abs=5e-3)
     assert measures.previous_token(after).item() == pytest.approx(0.11, abs=5e-3)
@@ -122,7 +123,7 @@ def test_a_sentence_moved_on_turns_every_hand_and_no_score() -> None:
     loaded = core.load("storyteller")
     here = core.trace(loaded, KING)
     n = len(here.source)
-    there = core.trace(loaded, KING, interventions=[core.SetPositions(range(100, 100 + n))])
+    there = core.trace(loaded, KING, interventions=[core.edits.SetPositions(range(100, 100 + n))])
     for a, b in zip(here.attention, there.attention, strict=True):
         assert (a.scores() - b.scores()).abs().max() < 1e-4
     assert not torch.allclose(here.attention[1].q, there.attention[1].q, atol=0.1)

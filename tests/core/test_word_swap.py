@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.edits import StackName
 from core.errors import HeadlightError, InterventionError
 from core.labs import positions
@@ -27,7 +28,7 @@ from core.service.positions import MAX_PLACES, swap_of, swapped_maps
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.gguf.test_smollm2 import smollm2
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5]
 MARY = "When Mary and John went to the store, John gave a drink to"
 KINDS: dict[str, dict[str, Any]] = {
@@ -55,7 +56,7 @@ def maps(run: core.Trace) -> list[torch.Tensor]:
 def test_the_edit_is_the_run_on_the_ids_in_that_order(tiny: Tiny, kind: str) -> None:
     loaded = tiny(**KINDS[kind])
     for a, b in ((0, 8), (5, 2)):
-        edited = core.trace(loaded, ids=IDS, interventions=[core.SwapWords(a, b)])
+        edited = core.trace(loaded, ids=IDS, interventions=[core.edits.SwapWords(a, b)])
         other = core.trace(loaded, ids=changed(IDS, a, b))
         for x, y in zip(maps(edited), maps(other), strict=True):
             assert torch.equal(x, y)
@@ -71,20 +72,20 @@ def test_of_two_stacks_one_is_named(tiny: Tiny) -> None:
         ("decoder", IDS, changed(written, 1, 3)),
     ]
     for stack, ids, target in cases:
-        edits = [core.SwapWords(1, 3, stack)]
+        edits = [core.edits.SwapWords(1, 3, stack)]
         edited = core.trace(loaded, ids=IDS, target_ids=written, interventions=edits)
         other = core.trace(loaded, ids=ids, target_ids=target)
         assert all(torch.equal(x, y) for x, y in zip(maps(edited), maps(other), strict=True))
         assert not all(torch.equal(x, y) for x, y in zip(maps(edited), maps(there), strict=False))
     with pytest.raises(InterventionError, match=r"encoder or decoder|stack"):
-        core.trace(loaded, ids=IDS, target_ids=written, interventions=[core.SwapWords(1, 3)])
+        core.trace(loaded, ids=IDS, target_ids=written, interventions=[core.edits.SwapWords(1, 3)])
 
 
 def test_places_that_are_not_there_get_a_sentence(tiny: Tiny) -> None:
     with pytest.raises(InterventionError, match=r"the place 3 twice: give two tokens"):
-        core.SwapWords(3, 3)
+        core.edits.SwapWords(3, 3)
     with pytest.raises(InterventionError, match=r"no token 9 to swap: this text has tokens 0 to 8"):
-        core.trace(tiny(), ids=IDS, interventions=[core.SwapWords(1, 9)])
+        core.trace(tiny(), ids=IDS, interventions=[core.edits.SwapWords(1, 9)])
     run = core.trace(tiny(), ids=IDS)
     for words in ((0, 9), (-1, 2), (4, 4)):
         with pytest.raises(HeadlightError, match="give two different ones, from 0 to 8"):
@@ -96,22 +97,22 @@ def test_places_that_are_not_there_get_a_sentence(tiny: Tiny) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_positions_and_mask_every_map_moves_along_exactly(tiny: Tiny, kind: str) -> None:
     loaded = tiny(**KINDS[kind])
-    free: list[core.Intervention] = [core.DropPositions(), core.SetMask("none")]
+    free: list[core.edits.Intervention] = [core.edits.DropPositions(), core.edits.SetMask("none")]
     before, after = (
-        core.trace(loaded, ids=IDS, interventions=edits) for edits in (free, [*free, core.SwapWords(1, 6)])
+        core.trace(loaded, ids=IDS, interventions=edits) for edits in (free, [*free, core.edits.SwapWords(1, 6)])
     )
     found = token_vs_position(before, after, range(len(before.attention)), 1, 6)
     assert found.apart.max() < 1e-6 and found.along.max() < 1e-6 and found.word.max() > 1e-4
     # the first layer of what is only masked still has exact rows after both words; with positions nothing is exact
     trained = token_vs_position(
-        core.trace(loaded, ids=IDS), core.trace(loaded, ids=IDS, interventions=[core.SwapWords(1, 6)]), [0], 1, 6
+        core.trace(loaded, ids=IDS), core.trace(loaded, ids=IDS, interventions=[core.edits.SwapWords(1, 6)]), [0], 1, 6
     )
     assert trained.apart.max() > 1e-4
 
 
 def test_numbers_are_those_of_the_maps(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = tiny(position="rotary")
-    before, after = core.trace(loaded, ids=IDS), core.trace(loaded, ids=IDS, interventions=[core.SwapWords(1, 3)])
+    before, after = core.trace(loaded, ids=IDS), core.trace(loaded, ids=IDS, interventions=[core.edits.SwapWords(1, 3)])
     found = token_vs_position(before, after, range(2), 1, 3)
     order = torch.tensor([0, 3, 2, 1, *range(4, 9)])
     for layer, (was, now) in enumerate(zip(maps(before), maps(after), strict=True)):
@@ -124,7 +125,7 @@ def test_numbers_are_those_of_the_maps(tiny: Tiny, monkeypatch: pytest.MonkeyPat
             assert torch.allclose(found.one_back[which, layer], back, atol=1e-6)
     assert (found.rows, found.read, found.of) == (5, 9, 9)
     # after both there may be no row: then all are meant
-    last = core.trace(loaded, ids=IDS, interventions=[core.SwapWords(0, 8)])
+    last = core.trace(loaded, ids=IDS, interventions=[core.edits.SwapWords(0, 8)])
     assert token_vs_position(before, last, range(2), 0, 8).rows == 9
     # of a long text some rows are read, both words among them
     monkeypatch.setattr(positions, "SWAP_CELLS", 2 * loaded.config.n_heads * 9 * 3)
@@ -136,7 +137,7 @@ def test_numbers_are_those_of_the_maps(tiny: Tiny, monkeypatch: pytest.MonkeyPat
 def test_heads_of_smollm2() -> None:
     run = core.trace(smollm2(), MARY)
     assert pairs_to_swap(run, run.source)[0] == (1, 3)
-    swapped = core.trace(smollm2(), MARY, interventions=[core.SwapWords(1, 3)])
+    swapped = core.trace(smollm2(), MARY, interventions=[core.edits.SwapWords(1, 3)])
     found = token_vs_position(run, swapped, range(30), 1, 3)
     assert found.along[24, 4].item() == pytest.approx(0.145, abs=5e-4)
     assert found.still[24, 4].item() == pytest.approx(0.251, abs=5e-4)
@@ -149,7 +150,7 @@ def test_heads_of_smollm2() -> None:
     assert found.apart.max().item() == pytest.approx(0.996, abs=1e-3)
     dropped, after = (
         core.trace(smollm2(), MARY, interventions=edits)
-        for edits in ([core.DropPositions()], [core.DropPositions(), core.SwapWords(1, 3)])
+        for edits in ([core.edits.DropPositions()], [core.edits.DropPositions(), core.edits.SwapWords(1, 3)])
     )
     masked = token_vs_position(dropped, after, range(30), 1, 3)
     assert masked.apart.max().item() == pytest.approx(0.999, abs=1e-3)
@@ -202,7 +203,10 @@ def test_what_pairs_of_features_add_is_the_score(tiny: Tiny) -> None:
 def test_of_a_long_text_the_maps_have_the_places_that_matter(tiny: Tiny) -> None:
     loaded = tiny(position="rotary", n_ctx=80)
     ids = [(7 * i) % 20 + 1 for i in range(70)]
-    before, after = core.trace(loaded, ids=ids), core.trace(loaded, ids=ids, interventions=[core.SwapWords(11, 40)])
+    before, after = (
+        core.trace(loaded, ids=ids),
+        core.trace(loaded, ids=ids, interventions=[core.edits.SwapWords(11, 40)]),
+    )
     found = swapped_maps(before.attention[1], after.attention[1], 1, 65, (11, 40))
     assert len(found.places) == MAX_PLACES and {0, 11, 40, 65} <= set(found.places)
     assert list(found.places) == sorted(found.places)

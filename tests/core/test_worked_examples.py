@@ -99,13 +99,13 @@ def test_swapping_two_tokens_swaps_their_rows() -> None:
 def test_without_the_division_a_trained_model_has_little_choice_left() -> None:
     text = "The old king loved the golden bird, and the old"
 
-    def mean_entropy(*edits: core.NoScale) -> float:
+    def mean_entropy(*edits: core.edits.NoScale) -> float:
         run = core.trace(core.load("storyteller"), text, interventions=edits)
         # the first row of a decoder has one key and no choice
         return torch.stack([measures.entropy(record.pattern())[:, 1:] for record in run.attention]).mean().item()
 
     assert mean_entropy() == pytest.approx(1.15, abs=5e-3)
-    assert mean_entropy(core.NoScale()) == pytest.approx(0.22, abs=5e-3)
+    assert mean_entropy(core.edits.NoScale()) == pytest.approx(0.22, abs=5e-3)
 
 
 def test_digits_jump_and_waves_do_not() -> None:

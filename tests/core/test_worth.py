@@ -10,13 +10,14 @@ import pytest
 import torch
 
 import core
+from core.checkpoints import Loaded
 from core.read.key_steps import MLP_FROM, ORDER, TURN_FROM, key_steps, residual_profile, without_rotary
 from core.read.layer_walk import walk
 from tests.core.gguf.test_smollm2 import pytestmark as needs_smollm2
 from tests.core.test_findings import IOI, run
 from tests.core.test_layer_walk import IDS, LAYERS
 
-Tiny = Callable[..., core.Loaded]
+Tiny = Callable[..., Loaded]
 
 
 @needs_smollm2

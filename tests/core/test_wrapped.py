@@ -22,8 +22,11 @@ from torch import Tensor, nn
 import core
 from benchmarks import wrapped as table
 from benchmarks.coverage import PATTERNS, ROWS, VOCAB, Row, made
+from core.checkpoints import Loaded
 from core.read import layer_walk, next_token_loss, report
+from core.read.comparison import answer_change
 from core.run import call_records
+from core.run.wrapped_trace import Wrapped
 from tests.thorough import part
 
 NAMED = {row.name: row for row in ROWS}
@@ -49,7 +52,7 @@ def nothing_is_left() -> Iterator[None]:
     assert not call_records._watched
 
 
-def run_of(name: str, interventions: Sequence[core.Intervention] = ()) -> core.Trace:
+def run_of(name: str, interventions: Sequence[core.edits.Intervention] = ()) -> core.Trace:
     model = model_of(name)
     target = TARGET if model.config.is_encoder_decoder else None
     return core.trace(core.wrap(model), ids=IDS, target_ids=target, interventions=interventions)
@@ -121,7 +124,7 @@ def test_a_damaged_record_is_seen(name: str, damage: str) -> None:
 
 
 @cache
-def both(name: str, folder: Path) -> tuple[core.Loaded, core.Wrapped]:
+def both(name: str, folder: Path) -> tuple[Loaded, Wrapped]:
     model = model_of(name)
     model.save_pretrained(folder)
     return core.load(folder), core.wrap(model)
@@ -143,7 +146,7 @@ def test_same_names_reasons_and_numbers_as_our_own_engine(name: str, tmp_path: P
     assert a.config.kind == b.config.kind and a.config.writes == b.config.writes and a.config.stacks == b.config.stacks
     if a.config.writes:
         assert np.allclose(a.predictions(k=5).probs, b.predictions(k=5).probs, atol=1e-5)
-        change = core.answer_change(a, b)
+        change = answer_change(a, b)
         assert change.kl is not None and abs(change.kl) < 1e-6
         losses = [next_token_loss.given(run).losses for run in (a, b)]
         assert (losses[0] - losses[1]).abs().max() < 1e-4
@@ -151,21 +154,21 @@ def test_same_names_reasons_and_numbers_as_our_own_engine(name: str, tmp_path: P
     assert (a.last_residual(torch.arange(n)) - b.last_residual(torch.arange(n))).abs().max() < 1e-4
 
 
-EDITS: list[core.Intervention] = [
-    core.Ablate("decoder", 1, 2),
-    core.Ablate("decoder", 0, 4, to="mean"),
-    core.ScaleHead(-1.0, "decoder", 0, 1),
-    core.NoScale(),
-    core.Temperature(2.0),
-    core.EditMask(keys=2),
-    core.Window(3),
-    core.DropCausalMask(),
-    core.MaskAfterSoftmax(),
+EDITS: list[core.edits.Intervention] = [
+    core.edits.Ablate("decoder", 1, 2),
+    core.edits.Ablate("decoder", 0, 4, to="mean"),
+    core.edits.ScaleHead(-1.0, "decoder", 0, 1),
+    core.edits.NoScale(),
+    core.edits.Temperature(2.0),
+    core.edits.EditMask(keys=2),
+    core.edits.Window(3),
+    core.edits.DropCausalMask(),
+    core.edits.MaskAfterSoftmax(),
 ]
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=repr)
-def test_edits_do_what_they_do_in_our_own_engine(edit: core.Intervention, tmp_path: Path) -> None:
+def test_edits_do_what_they_do_in_our_own_engine(edit: core.edits.Intervention, tmp_path: Path) -> None:
     ours, theirs = both("Mistral", tmp_path)
     runs = [core.trace(loaded, ids=IDS, interventions=[edit]) for loaded in (ours, theirs)]
     assert (logits(runs[0]) - logits(runs[1])).abs().max() < 1e-4
@@ -178,7 +181,7 @@ def test_edits_do_what_they_do_in_our_own_engine(edit: core.Intervention, tmp_pa
 def test_a_silenced_head_writes_nothing() -> None:
     """Held against the model itself, whose output projection is shown zeros in that head's place."""
     model = model_of("Qwen3")
-    run = run_of("Qwen3", interventions=[core.Ablate("decoder", 1, 4)])
+    run = run_of("Qwen3", interventions=[core.edits.Ablate("decoder", 1, 4)])
     width = run.attention[1].batch_q.shape[-1]
 
     def zeroed(_: nn.Module, args: tuple[Tensor]) -> tuple[Tensor]:
@@ -378,7 +381,7 @@ def test_training_goes_on_as_without_it() -> None:
     assert run.attention[0].receipt().fused_error is not None  # of pattern · v, since what was returned had dropout
     with torch.no_grad():
         next(iter(model.parameters())).add_(1.0)
-    with pytest.raises(core.StaleTrace):
+    with pytest.raises(core.errors.StaleTrace):
         run.predictions()
 
 
@@ -392,7 +395,7 @@ def test_half_precision(dtype: torch.dtype) -> None:
     for record, theirs in zip(run.attention, out.attentions, strict=True):
         assert record.batch_q.dtype == dtype
         assert (record.pattern() - theirs[0].float()).abs().max() < 2 * torch.finfo(dtype).eps
-    edited = core.trace(core.wrap(model), ids=IDS, interventions=[core.Window(3)])
+    edited = core.trace(core.wrap(model), ids=IDS, interventions=[core.edits.Window(3)])
     assert edited.attention[0].why_masked(9, 2) == "outside the window"
 
 
@@ -488,7 +491,7 @@ def test_exports(tmp_path: Path) -> None:
         run["nonsense"]
 
 
-CANNOT: dict[str, Callable[[core.Wrapped, core.Trace], object]] = {
+CANNOT: dict[str, Callable[[Wrapped, core.Trace], object]] = {
     "Step": lambda wrapped, run: layer_walk.walk(run, "decoder", 0, 3),
     "a point between": lambda wrapped, run: run["decoder.blocks.0.hook_resid_post"],
     "logit lens": lambda wrapped, run: run.logit_lens(),
@@ -500,13 +503,17 @@ CANNOT: dict[str, Callable[[core.Wrapped, core.Trace], object]] = {
     "looks": lambda wrapped, run: core.edge_attribution(run),
     "generate": lambda wrapped, run: core.generate(wrapped, ids=IDS),
     "beams": lambda wrapped, run: core.beam_search(wrapped, ids=IDS),
-    "positions": lambda wrapped, run: core.trace(wrapped, ids=IDS, interventions=[core.ShiftPositions(1)]),
+    "positions": lambda wrapped, run: core.trace(wrapped, ids=IDS, interventions=[core.edits.ShiftPositions(1)]),
     "a norm": lambda wrapped, run: wrapped.config.norm,
     "save": lambda wrapped, run: core.save(wrapped, "nowhere"),
     "plan": lambda wrapped, run: core.plan(wrapped.config, source_len=8),
     "hook points": lambda wrapped, run: core.hook_points(wrapped.model),
-    "no such head": lambda wrapped, run: core.trace(wrapped, ids=IDS, interventions=[core.Ablate("decoder", 0, 6)]),
-    "no such layer": lambda wrapped, run: core.trace(wrapped, ids=IDS, interventions=[core.Ablate("decoder", 9, 0)]),
+    "no such head": lambda wrapped, run: core.trace(
+        wrapped, ids=IDS, interventions=[core.edits.Ablate("decoder", 0, 6)]
+    ),
+    "no such layer": lambda wrapped, run: core.trace(
+        wrapped, ids=IDS, interventions=[core.edits.Ablate("decoder", 9, 0)]
+    ),
     "no tokenizer": lambda wrapped, run: core.trace(wrapped, "a text"),
     "no such token": lambda wrapped, run: core.trace(wrapped, ids=[VOCAB]),
 }
@@ -515,7 +522,7 @@ CANNOT: dict[str, Callable[[core.Wrapped, core.Trace], object]] = {
 @pytest.mark.parametrize("what", CANNOT)
 def test_what_it_cannot_do_is_a_sentence(what: str) -> None:
     run = run_of("Llama")
-    assert isinstance(run.loaded, core.Wrapped)
+    assert isinstance(run.loaded, Wrapped)
     with pytest.raises(core.HeadlightError) as refusal:
         CANNOT[what](run.loaded, run)
     assert len(str(refusal.value).split()) > 6 and str(refusal.value).endswith((".", "!"))
@@ -523,7 +530,7 @@ def test_what_it_cannot_do_is_a_sentence(what: str) -> None:
 
 def test_the_list_of_what_it_cannot_do() -> None:
     run = run_of("Llama")
-    assert isinstance(run.loaded, core.Wrapped) and len(run.loaded.cannot) >= 5
+    assert isinstance(run.loaded, Wrapped) and len(run.loaded.cannot) >= 5
     text = " ".join(run.loaded.cannot)
     assert all(word in text for word in ("step by step", "chunks", "Memory", "positions"))
 
@@ -538,7 +545,7 @@ def test_layers_that_share_weights_are_numbered() -> None:
 
 
 def test_a_head_in_several_parts_is_silenced_in_all() -> None:
-    run = run_of("DiffLlama", interventions=[core.Ablate("decoder", 0, 3)])
+    run = run_of("DiffLlama", interventions=[core.edits.Ablate("decoder", 0, 3)])
     first, second = run.attention[:2]
     assert (first.name, second.name) == ("decoder.blocks.0.attn", "decoder.blocks.0.attn.part1")
     assert first.z()[3].abs().max() == second.z()[3].abs().max() == 0 and first.z()[2].abs().max() > 0
@@ -633,7 +640,7 @@ def test_images_are_recorded_though_not_traced() -> None:
         out = model(image, output_attentions=True)
     assert [record.layer for record in records] == [0, 1]
     assert (records[1].pattern() - out.attentions[1][0]).abs().max() <= PATTERNS
-    with pytest.raises(core.TextError, match="pixel_values"):
+    with pytest.raises(core.errors.TextError, match="pixel_values"):
         core.trace(wrapped, ids=IDS)
 
 

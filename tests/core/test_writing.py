@@ -14,13 +14,17 @@ import pytest
 import torch
 
 import core
-from core import GenerationError, Loaded
+from core.checkpoints import Loaded
+from core.errors import GenerationError
 from core.model.hooks import hooked
 from core.model.text import from_ids
 from core.read.next_token_loss import given
 from core.run.prompt import Prompt
+from core.run.request import Request
 from core.service import MAX_WRITTEN, Continuation, LocalService, PreparedText, WrittenToken
+from core.service.engine import Engine
 from core.service.writing import IncrementalText
+from core.write.beams import beam_steps
 from core.write.generate import Sampling, candidates
 from core.write.writer import (
     DETAILED,
@@ -149,7 +153,7 @@ def test_the_numbers_of_the_storyteller() -> None:
     rows = lens(model, beginning(story(), False), [KING], 8, int(words[0, 0]))
     assert [row.layer for row in rows] == [None, *range(6)]
     assert [row.rank for row in rows] == [5925, 64, 42, 12, 5, 3, 1]
-    *_, step = core.beam_steps(model, STORY, n_beams=3, max_tokens=8)
+    *_, step = beam_steps(model, STORY, n_beams=3, max_tokens=8)
     best = step.finished[0][0]
     assert best.text.strip() == FORMER and best.log_prob == pytest.approx(-12.267, abs=1e-3)
 
@@ -308,11 +312,11 @@ def test_with_and_without_the_cache_the_words_are_the_same() -> None:
 
 @pytest.fixture(scope="module")
 def service() -> LocalService:
-    return LocalService(core.Engine(device=torch.device("cpu"), dtype=torch.float32))
+    return LocalService(Engine(device=torch.device("cpu"), dtype=torch.float32))
 
 
 async def begun(service: LocalService, model: str = "storyteller", text: str = STORY) -> str:
-    return await service.submit(core.Request(model, (text,)))
+    return await service.submit(Request(model, (text,)))
 
 
 def test_tokens_come_one_by_one_with_labels_told_once(service: LocalService) -> None:

@@ -30,12 +30,12 @@ def snippet(facts: Facts, request: Request) -> str:
     arguments = ["loaded", about.literal(facts.source.text)]
     if facts.target is not None and (request.target_text or request.write):
         arguments.append(f"target={about.literal(facts.target.text)}")
-    opens, begins = [f"opening = hl.opening({', '.join(arguments)}, path=path)"], []
+    opens, begins = [f"opening = hl.write.writer.opening({', '.join(arguments)}, path=path)"], []
     if facts.conversation is not None:
         begins = ["from headlight.run.prompt import Prompt"]
         opens = [
             f"prompt = Prompt((loaded.chat_tokens({about.messages(facts.conversation)}),))",
-            "opening = hl.Writer(loaded, prompt, path).open()",
+            "opening = hl.write.writer.Writer(loaded, prompt, path).open()",
         ]
     lines = [
         "import headlight as hl",

@@ -57,7 +57,7 @@ def padding_snippet(facts: Facts, texts: Sequence[str], side: str, text: int) ->
         "from headlight.labs.masks import inertness",
         f"texts = {batch}",
         f'batch = hl.trace(loaded, texts{targets}, padding_side="{side}")',
-        f'free = hl.trace(loaded, texts{targets}, padding_side="{side}", interventions=[hl.DropPadding()])',
+        f'free = hl.trace(loaded, texts{targets}, padding_side="{side}", interventions=[hl.edits.DropPadding()])',
         f"alone = hl.trace(loaded, texts[{text}]{target})",
         f"print(inertness(batch.text({text}), alone))",
         f"print(inertness(free.text({text}), alone))",
@@ -100,7 +100,7 @@ def scale_snippet(facts: Facts) -> str:
         "from headlight.labs.scaling import WIDTHS, sharpness, spread",
         "print([spread(d) for d in WIDTHS])",
         plain,
-        f"without = {plain.removeprefix('run = ')[:-1]}, interventions=[hl.NoScale()])",
+        f"without = {plain.removeprefix('run = ')[:-1]}, interventions=[hl.edits.NoScale()])",
         "print(sharpness(run.attention), sharpness(without.attention))",
     ]
     return "\n".join(lines) + "\n"

@@ -20,7 +20,10 @@ def _begun(run: Facts, other: Facts | None, asked: PatchRequest) -> list[str]:
     if other is not None:
         lines.append(about.trace_line(other).replace("run =", "other =", 1))
     named = [f"{name}={x}" for name in ("answer", "alternative", "position") if (x := getattr(asked, name)) is not None]
-    return [*lines, f"lead = hl.logit_diff_between({', '.join(['run', 'None' if other is None else 'other', *named])})"]
+    return [
+        *lines,
+        f"lead = hl.patching.logit_diff_between({', '.join(['run', 'None' if other is None else 'other', *named])})",
+    ]
 
 
 def of_tests(run: Facts, other: Facts | None, asked: PatchRequest, found: PartTests, today: date) -> dict[str, Any]:
@@ -29,7 +32,7 @@ def of_tests(run: Facts, other: Facts | None, asked: PatchRequest, found: PartTe
     taken = "None" if other is None else "other"
     lines = [
         *_begun(run, other, asked),
-        f"tests = hl.three_tests(run, {taken}, hl.Component({part.kind!r}, {part.layer}, {part.at}), lead)",
+        f"tests = hl.patching.three_tests(run, {taken}, hl.patching.Component({part.kind!r}, {part.layer}, {part.at}), lead)",
         "print(tests.patching, tests.zero_ablation, tests.mean_ablation, tests.verdict)",
     ]
     said, code = caption(run, today), "\n".join(lines)

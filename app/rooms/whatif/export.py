@@ -114,7 +114,7 @@ def parts_code(run: Facts, other: Facts | None, asked: PatchRequest, known: Part
             about.trace_line(run),
             *([] if other is None or taken == "None" else [about.trace_line(other).replace("run =", "other =", 1)]),
             f"found = hl.attribution_patching(run, {taken}, {known.answer}, {known.alternative}{named})",
-            f"parts = hl.run_order(found, {known.tokens!r})",
+            f"parts = hl.patching.run_order(found, {known.tokens!r})",
             f"for rows in hl.patch_components(run, {taken}, parts, [{known.answer}, {known.alternative}]{named}):",
             "    lead = rows.log_p[:, 0] - rows.log_p[:, 1]",
             "    for part, change in zip(rows.parts, lead - found.lead):",
@@ -176,7 +176,10 @@ def of_side(a: Facts, b: Facts, answer: AnswerChange, moved: Sequence[HeadDiffer
     second = [] if b.spec.id == a.spec.id else [about.load_line(b).replace("loaded =", "second =", 1)]
     of_b = about.trace_line(b).replace("run =", "b =", 1)
     lines = ["import headlight as hl", "", about.load_line(a), *second, about.trace_line(a).replace("run =", "a =", 1)]
-    lines += [of_b.replace("(loaded,", "(second,", 1) if second else of_b, "answer = hl.answer_change(a, b)"]
+    lines += [
+        of_b.replace("(loaded,", "(second,", 1) if second else of_b,
+        "answer = hl.read.comparison.answer_change(a, b)",
+    ]
     lines.append("for word in answer.words:\n    print(word)" if answer.words else "print(answer.distance)")
     if moved:
         lines.append("for head in hl.compare(a, b).most_different(5):\n    print(head)")

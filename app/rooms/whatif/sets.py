@@ -114,7 +114,8 @@ def of_pair(at: int, pair: PairChanges) -> bytes:
 def set_code(run: Facts, pairs: Sequence[PairChanges]) -> str:
     """Python that gives the shares of all heads again, a line for each."""
     given = [
-        f"    hl.Pair({p.pair.text!r}, {p.pair.other!r}, {p.pair.answer!r}, {p.pair.alternative!r})," for p in pairs
+        f"    hl.patching.Pair({p.pair.text!r}, {p.pair.other!r}, {p.pair.answer!r}, {p.pair.alternative!r}),"
+        for p in pairs
     ]
     return "\n".join(
         [
@@ -124,7 +125,7 @@ def set_code(run: Facts, pairs: Sequence[PairChanges]) -> str:
             "pairs = [",
             *given,
             "]",
-            "*_, found = hl.patch_pairs(loaded, pairs)",
+            "*_, found = hl.patching.patch_pairs(loaded, pairs)",
             "for head, mean, spread in zip(found.heads, found.mean, found.spread):",
             "    print(head.layer, head.head, float(mean), float(spread))",
         ]

@@ -25,7 +25,7 @@ GiB = 1 << 30
 
 
 def measure(
-    case: Case, rows: int | None, *, padded: bool, keep_values: bool, edits: tuple[core.Intervention, ...] = ()
+    case: Case, rows: int | None, *, padded: bool, keep_values: bool, edits: tuple[core.edits.Intervention, ...] = ()
 ) -> int:
     """Bytes at the peak of core.trace and of a look at the next word, weights included; rows None: in one go."""
     with ExitStack() as contexts:

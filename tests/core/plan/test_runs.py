@@ -13,6 +13,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import core
+from core.checkpoints import Loaded
 from core.errors import ConfigError
 from core.model.config import ModelConfig
 from core.model.hooks import hook_points, hooked
@@ -27,7 +28,7 @@ tracing = sys.modules["core.run.trace"]  # core.trace is the function
 BASE = core.build(ModelConfig(vocab_size=2, d_model=2, n_heads=1, d_ff=1, n_decoder_layers=1))
 
 
-def untrained(config: ModelConfig, dtype: torch.dtype) -> core.Loaded:
+def untrained(config: ModelConfig, dtype: torch.dtype) -> Loaded:
     """What core.checkpoints.from_config gives, without the time that drawing its numbers takes: they play no part."""
     model = to_dtype(Transformer(config), dtype).eval().requires_grad_(False)
     return replace(BASE, config=config, model=model, dtype=dtype)
@@ -53,7 +54,7 @@ def measure(
     keep_values: bool,
     spelled_out: bool = False,
     fake: bool = True,
-    edits: tuple[core.Intervention, ...] = (),
+    edits: tuple[core.edits.Intervention, ...] = (),
 ) -> tuple[int, int, int]:
     """Bytes of weights, of what core.trace keeps of every attention, and at the peak of it and of a look at the next word."""
     with ExitStack() as contexts:
@@ -122,15 +123,15 @@ def test_never_below_where_scores_are_edited() -> None:
         assert peak <= run.total <= 1.5 * peak, (case, run)
 
 
-RULES: tuple[core.Intervention, ...] = (
-    core.EditMask(queries=range(5, 30), keys=2),
-    core.EditMask(queries=3, keys=2, head=0),
-    core.EditMask(distances=(None, -3)),
-    core.EditMask(distances=(-9, -3), head=0),
-    core.Window(8),
-    core.Window(8, head=0),
-    core.MaskFill(-1e9),
-    core.MaskAfterSoftmax(),
+RULES: tuple[core.edits.Intervention, ...] = (
+    core.edits.EditMask(queries=range(5, 30), keys=2),
+    core.edits.EditMask(queries=3, keys=2, head=0),
+    core.edits.EditMask(distances=(None, -3)),
+    core.edits.EditMask(distances=(-9, -3), head=0),
+    core.edits.Window(8),
+    core.edits.Window(8, head=0),
+    core.edits.MaskFill(-1e9),
+    core.edits.MaskAfterSoftmax(),
 )
 
 
