@@ -59,7 +59,7 @@ OPENS = """(room) => { bench.opens = new Promise((resolve) => addEventListener("
     if (!there) return requestAnimationFrame(look);
     requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - event.timeStamp)));
   };
-  look();
+  evaluate_example();
 }, { capture: true, once: true })); }"""
 NEXT_FRAME = """(name) => { bench.waiting = new Promise((resolve) => addEventListener(name, ({ timeStamp }) =>
   requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - timeStamp))), { capture: true, once: true })); }"""

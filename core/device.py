@@ -154,7 +154,7 @@ def check_fits(needed: int, free: int, what: str, advice: str = SHORTER) -> None
 
 
 def check_fits_or_retry(needed: int, device: torch.device, what: str, advice: str = SHORTER) -> None:
-    """admit() for requests that are often small: up to SMALL bytes the free memory is not read."""
+    """check_fits() for requests that are often small: up to SMALL bytes the free memory is not read."""
     if needed > SMALL:
         check_fits(needed, free_bytes(device), what, advice)
 

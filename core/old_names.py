@@ -175,7 +175,7 @@ class SameModule(MetaPathFinder, Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         own = str(self.own_name(spec.name))
         if self.warns:
-            _warn(spec.name, own, 1)
+            _warn(spec.name, own, 2)
         module = import_module(own)
         spec.loader_state = module.__spec__, module.__loader__, module.__package__
         return module
@@ -203,5 +203,6 @@ def install(package: ModuleType) -> None:
     sys.meta_path.append(SameModule(own_name, warns=True))
     for old, new in MODULES.items():
         parent, _, last = f"{name}.{old}".rpartition(".")
-        if hasattr(sys.modules.get(parent), last) and f"{name}.{new}" in sys.modules:
-            sys.modules.setdefault(f"{name}.{old}", sys.modules[f"{name}.{new}"])
+        module = sys.modules.get(f"{name}.{new}")
+        if module is not None and parent in sys.modules and last in vars(sys.modules[parent]):
+            sys.modules.setdefault(f"{name}.{old}", module)

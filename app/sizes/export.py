@@ -36,7 +36,7 @@ def config_code(config: ModelConfig) -> str:
 
 
 def _literal(value: Any) -> str:
-    return f"hl.{value!r}" if isinstance(value, RotaryScaling) else repr(value)
+    return f"hl.model.config.{value!r}" if isinstance(value, RotaryScaling) else repr(value)
 
 
 def snippet(config: ModelConfig, workload: Workload, wanted: str) -> str:

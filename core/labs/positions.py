@@ -369,7 +369,7 @@ def config_under_rule(config: ModelConfig, rule: Rule, factor: float) -> ModelCo
 
 
 def with_rope_scaling(loaded: Loaded, rule: Rule, factor: float) -> Loaded:
-    """The model with another RoPE scaling (under()); it shares all weights and hook points with `loaded`.
+    """The model with another RoPE scaling (config_under_rule()); it shares all weights and hook points with `loaded`.
 
     Neither is changed, so threads may run both at once. Cached angles are stored by their rule.
     """

@@ -299,7 +299,7 @@ TITLE = re.compile(r"Trained text ([a-z2-7]{12})", re.ASCII)
 
 
 def key_of(name: str) -> str | None:
-    """Parse the key of a model from its id or title, as in described(); None for any other."""
+    """Parse the key of a model from its id or title, as in parse_config(); None for any other."""
     found = NAME.fullmatch(name) or TITLE.fullmatch(name)
     return None if found is None else found[1]
 

@@ -324,7 +324,7 @@ def lengths(subject: MeasurementSetup, budget: int) -> tuple[int, ...]:
 
 
 def measure(subject: MeasurementSetup, budget: int) -> Measured:
-    """Run the model with random weights at every one of lengths(), with the batch of at_most(). Raises Refused as it does.
+    """Run the model with random weights at every one of lengths(), with the batch of largest_safe_setup(). Raises Refused as it does.
 
     A prompt is read in one pass, without chunked prefill.
     """

@@ -72,9 +72,9 @@ def edge_attribution_in_layer(
     site: Site | None = None,
     token: int | None = None,
 ) -> Tensor:
-    """looks() of one layer from several positions (None: all), each for `token` (None: its most likely one), [head, query, key].
+    """edge_attribution() of one layer from several positions (None: all), each for `token` (None: its most likely one), [head, query, key].
 
-    Nothing larger than the result is held. Raises the errors of looks(), and IndexError for a layer.
+    Nothing larger than the result is held. Raises the errors of edge_attribution(), and IndexError for a layer.
     """
     n = len(run.forward.prompt.last_read[run.index])
     wanted = asked(run, range(n) if positions is None else positions, _one(token), site)
@@ -91,7 +91,7 @@ def head_logit_attribution(
     """The contribution of each head to the logits of several tokens (None: only the most likely one) after `position`.
 
     [token, layer, head], float32, in logits: the heads of Trace.logit_attribution(), for all tokens at once. Raises the errors of
-    looks(), except that any edit of a head is accepted.
+    edge_attribution(), except that any edit of a head is accepted.
     """
     wanted = asked(run, _one(position), tokens, site)
     records, g = records_of(run, site), directions(wanted)
@@ -117,7 +117,7 @@ def top_token_attribution(
     """The contribution of each head to the logits of the `among` most likely tokens after `position`, [layer, head, among].
 
     Over the whole vocabulary a head's largest contributions are to tokens that no text would have there. Raises the errors of
-    adds(), and TextError for fewer than one token.
+    head_logit_attribution(), and TextError for fewer than one token.
     """
     if among < 1:
         raise TextError(f"The likeliest words are 1 or more, not {among}. Ask for 100.")
@@ -348,7 +348,7 @@ def strongest_edges(
 def edge_in_all_heads(run: TraceRecord, query: int, key: int, site: Site | None = None) -> EdgeWeights:
     """The weight from `query` to `key` in every head, and the edge's contribution to the most likely token after the query.
 
-    `site` is that of strongest_looks(). Raises IndexError for a query or a key that the run does not have.
+    `site` is that of strongest_edges(). Raises IndexError for a query or a key that the run does not have.
     """
     record = records_of(run, site)[0]
     if not 0 <= key < record.n_key:

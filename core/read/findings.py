@@ -374,7 +374,7 @@ class _Search:
 
     @cached_property
     def opening(self) -> Finding:
-        """The edge of opening_look(); its token and addition may be missing."""
+        """The edge of opening_finding(); its token and addition may be missing."""
         found = next((found for found in self._openings() if found is not None), None)
         if found is not None:
             return found
@@ -555,7 +555,7 @@ class _Search:
         return add
 
     def _tiers(self, rows: Tensor) -> Tensor:
-        """[row, key]: 0 for edges that may not stand out, otherwise how telling the words are: the rules of opening_look(), from the
+        """[row, key]: 0 for edges that may not stand out, otherwise how telling the words are: the rules of opening_finding(), from the
         last one, 1, up."""
         keys, is_encoder = self.keys, self.run.config.kind == "encoder"
         back, labels = _back(rows, keys), label_numbers(keys.tokens, self.device)

@@ -88,7 +88,7 @@ def next_scores(run: TraceRecord, position: int | None = None) -> Tensor:
 
 
 def probabilities(trace: TraceRecord, ids: Sequence[int], position: int | None = None) -> Tensor:
-    """The probability of each of these tokens after one position (None: the last real token), [id]. Raises as given() does."""
+    """The probability of each of these tokens after one position (None: the last real token), [id]. Raises as parse_custom_mask() does."""
     _check_writes(trace)
     if bad := [i for i in ids if not 0 <= i < trace.config.vocab_size]:
         raise IndexError(f"token {bad[0]} of a vocabulary of {trace.config.vocab_size:,}")

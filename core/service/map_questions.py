@@ -97,7 +97,7 @@ class LocalMaps(Worker):
         return await self._work(lambda: {site.id: pictures.heads_of(run, site) for site in sites}, slow=True)
 
     async def whole(self, key: str) -> FullRun:
-        """heads(), openings(), opening_look() and roles() of a small run in one answer: maps that several read are computed once.
+        """heads(), opening_edges(), opening_finding() and roles() of a small run in one answer: maps that several read are computed once.
 
         Roles are judged by every row here, where roles() may read evenly spaced ones.
         """
@@ -115,7 +115,7 @@ class LocalMaps(Worker):
     async def openings(self, key: str) -> tuple[OpeningEdge, ...]:
         """Where a picture of the run opens, by kind of attention in the order of the pass: see core.read.head_roles.opening_edges.
 
-        For the kind of attention that opening_look() is about, that edge.
+        For the kind of attention that opening_finding() is about, that edge.
         """
 
         async def make() -> tuple[OpeningEdge, ...]:
@@ -135,7 +135,7 @@ class LocalMaps(Worker):
         return await self._rerun_once(("opening look", key), key, opening_finding)
 
     async def findings(self, key: str) -> tuple[Finding, ...]:
-        """opening_look(), and the next best edges of other kinds."""
+        """opening_finding(), and the next best edges of other kinds."""
         return await self._rerun_once(("findings", key), key, findings)
 
     async def worth(self, key: str) -> tuple[KeyStep, ...]:

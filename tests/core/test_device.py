@@ -96,7 +96,7 @@ def test_a_container_s_limit_is_the_machine_s(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_double_precision_is_the_processor_s_alone() -> None:
-    """Apple's cards have no float64: what is worked out in it is brought to the processor first, or asks finest_dtype()."""
+    """Apple's cards have no float64: what is worked out in it is brought to the processor first, or asks highest_precision()."""
     core = Path(devices.__file__).parent
     for path in sorted(core.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

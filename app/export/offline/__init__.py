@@ -54,7 +54,7 @@ def page(entry: str, page_style: str) -> str:
 
 
 def packed(entry: str, page_style: str) -> str:
-    """The same for filled(), with its script as base64 of gzip, which a few lines unpack: a third of the bytes."""
+    """The same for load_head(), with its script as base64 of gzip, which a few lines unpack: a third of the bytes."""
     script = bundle(entry).encode()
     code = base64.b64encode(gzip.compress(script, 9, mtime=0)).decode()
     element = f'<script type="text/plain" id="program">{code}</script>\n'

@@ -30,12 +30,13 @@ def snippet(facts: Facts, request: Request) -> str:
     arguments = ["loaded", about.literal(facts.source.text)]
     if facts.target is not None and (request.target_text or request.write):
         arguments.append(f"target={about.literal(facts.target.text)}")
-    opens, begins = [f"opening = hl.write.writer.opening({', '.join(arguments)}, path=path)"], []
+    opens = [f"opening = writer.opening({', '.join(arguments)}, path=path)"]
+    begins = ["from headlight.write import writer"]
     if facts.conversation is not None:
-        begins = ["from headlight.run.prompt import Prompt"]
+        begins = ["from headlight.run.prompt import Prompt", *begins]
         opens = [
             f"prompt = Prompt((loaded.chat_tokens({about.messages(facts.conversation)}),))",
-            "opening = hl.write.writer.Writer(loaded, prompt, path).open()",
+            "opening = writer.Writer(loaded, prompt, path).open()",
         ]
     lines = [
         "import headlight as hl",

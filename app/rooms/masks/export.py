@@ -54,13 +54,13 @@ def padding_snippet(facts: Facts, texts: Sequence[str], side: str, text: int) ->
     batch = f"[{', '.join(export_about.literal(each) for each in texts)}]"
     lines = [
         *_begin(facts),
-        "from headlight.labs.masks import inertness",
+        "from headlight.labs.masks import padding_invariance",
         f"texts = {batch}",
         f'batch = hl.trace(loaded, texts{targets}, padding_side="{side}")',
         f'free = hl.trace(loaded, texts{targets}, padding_side="{side}", interventions=[hl.edits.DropPadding()])',
         f"alone = hl.trace(loaded, texts[{text}]{target})",
-        f"print(inertness(batch.text({text}), alone))",
-        f"print(inertness(free.text({text}), alone))",
+        f"print(padding_invariance(batch.text({text}), alone))",
+        f"print(padding_invariance(free.text({text}), alone))",
     ]
     return "\n".join(lines) + "\n"
 
@@ -82,10 +82,10 @@ def unmasked_snippet(facts: Facts) -> str:
     """Losses of a text with the causal mask and without, and what the model then writes."""
     lines = [
         *_begin(facts),
-        "from headlight.labs.masks import unmasked",
+        "from headlight.labs.masks import without_causal_mask",
         "from headlight.write.generate import decoded",
         export_about.trace_line(facts),
-        "found = unmasked(run)",
+        "found = without_causal_mask(run)",
         "print(found.losses.mean(), found.without.mean())  # nats a token",
         "print([decoded(loaded, ids) for ids in (found.written, found.written_without)])",
     ]

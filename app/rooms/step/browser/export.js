@@ -7,7 +7,7 @@ const HEADS = ["qkv", "turn", "scores", "mask", "softmax", "z"];
 // Python that gives the numbers of a page of small numbers: with x as it was dragged, and the way of the number that is followed
 /** @param {string} page @param {number[][] | null | undefined} x @param {number[]} followed */
 export function smallSnippet(page, x, followed) {
-  const lines = ["from headlight.read import worked_examples as small", ""];
+  const lines = ["from headlight.labs import worked_examples as small", ""];
   if (page === "one")
     lines.push(
       ...(x ? [`x = torch.tensor(${JSON.stringify(x)})`] : []),
@@ -39,9 +39,9 @@ export function snippet(lines, on, cell) {
     ].join("\n");
   if (kind === "why")
     return [
-      "from headlight.labs.worked_examples import residual_paths",
+      "from headlight.labs.worked_examples import residual_gradients",
       "",
-      "numbers = [path.gradients for path in residual_paths()]  # with the residual: pre, post, no norm; then without",
+      "numbers = [path.gradients for path in residual_gradients()]  # with the residual: pre, post, no norm; then without",
       "",
     ].join("\n");
   if (kind === "next")
