@@ -25,9 +25,9 @@ PRODUCT = ("core", "cluster", "app", "benchmarks", "scripts")
 # core, by folder, from the ground up: a module imports from its own folder and from the folders before it. docs/architecture.md
 # shows the same order, and a test holds the two together.
 CORE_LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "extras"}),
+    frozenset({"errors"}),
     frozenset(
-        {"device", "memory", "frames", "bars", "old_names", "screens", "secret", "version"}
+        {"device", "dataframes", "progress", "old_names", "screens", "secret", "version"}
     ),  # with errors the ground: modules of no folder
     frozenset({"model"}),
     frozenset({"edits"}),
@@ -35,10 +35,11 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"checkpoints"}),
     frozenset({"run"}),
     frozenset({"read"}),
-    frozenset({"sweep"}),
-    frozenset({"trace"}),  # a run with the methods of read and sweep
+    frozenset({"patching"}),
+    frozenset({"trace"}),  # a run with the methods of read and patching
     frozenset({"write"}),
     frozenset({"learn"}),
+    frozenset({"labs"}),
     frozenset({"service"}),
     frozenset({"peers"}),
     frozenset({"__init__"}),
