@@ -328,6 +328,8 @@ SEAM = frozenset(
         "core.run.request",
         "core.model.rules",
         "core.service",
+        "core.labs.scaling",  # closed forms, as core.plan
+        "core.labs.shape_mistakes",
         "core.learn.tasks",
         "core.model.text",
         "core.version",
