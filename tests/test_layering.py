@@ -154,7 +154,7 @@ def is_part_of(module: str, package: str) -> bool:
 
 
 def part_of_core(module: str) -> str:
-    """core.plan.peak -> planner; core alone is its __init__."""
+    """core.plan.peak -> plan; core alone is its __init__."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 
