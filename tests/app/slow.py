@@ -45,7 +45,7 @@ def load(name: str, *, progress: Any = None, **options: Any) -> Loaded:
 
 IN_PARTS, ROWS = "in parts", 16
 tracing: Any = sys.modules["core.run.trace"]  # core.trace itself is the function
-whole = tracing.choose
+whole = tracing.plan_chunks
 
 
 def cut(forward: Pass, hold: bool, one_go: int, more: int, free: int) -> chunks.Chunks | None:
@@ -111,7 +111,7 @@ async def go_on(_: Request) -> Response:
 
 engine.run_request = run
 engine.is_short = is_short
-tracing.choose = cut
+tracing.plan_chunks = cut
 service.service = cache(lambda: LocalService(engine.Engine(load_model=load)))
 
 app = st.App(

@@ -617,7 +617,7 @@ def test_the_translator_writes_with_its_alignment_and_its_files_say_so(plain: Pl
     text = download.value.path().read_text(encoding="utf-8-sig")
     about = [line[2:] for line in text.splitlines() if line.startswith("#")]
     table = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
-    assert "Translator" in about[0] and "hl.write.writer.opening" in "".join(about)
+    assert "Translator" in about[0] and "writer.opening" in "".join(about)
     forest = [row for row in table if row["word"] == "forest" and row["reads"] == "the"]
     assert float(forest[0]["probability"]) == pytest.approx(0.4935, abs=1e-3) and forest[0]["taken"] == "1"
     with page.expect_download() as download:
@@ -627,7 +627,7 @@ def test_the_translator_writes_with_its_alignment_and_its_files_say_so(plain: Pl
     with page.expect_download() as download:
         found.get_by_role("button", name="SVG", exact=True).click()
     drawing = download.value.path().read_text(encoding="utf-8")
-    assert "forest" in drawing and "generate-hatch" in drawing and "hl.write.writer.opening" in drawing
+    assert "forest" in drawing and "generate-hatch" in drawing and "writer.opening" in drawing
 
 
 def test_a_spoiled_link_gives_the_room_and_a_sentence_for_each(plain: Plain) -> None:

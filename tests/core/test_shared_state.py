@@ -30,7 +30,7 @@ from tests.every import of_every
 CORE = Path(core.__file__).parent
 # `core.checkpoints.from_config` is the function, not its module.
 BUILD, TRACING = import_module("core.checkpoints.from_config"), import_module("core.plan.tracing")
-CAPTURE, FUSED = import_module("core.capture"), F.scaled_dot_product_attention
+CAPTURE, FUSED = import_module("core.run.capture"), F.scaled_dot_product_attention
 CONFIG = ModelConfig(vocab_size=20, d_model=24, n_heads=2, d_ff=48, n_ctx=32, n_decoder_layers=1)
 
 # What sets something for all threads, by the last part of its name.
