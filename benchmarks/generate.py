@@ -28,7 +28,7 @@ import transformers as hf
 import core
 from benchmarks.rooms import p95
 from core.model.text import from_ids
-from core.run.prompt import Prompt
+from core.run.request import Prompt
 from core.write.generate import Sampling, generate
 from core.write.writer import Writer, attribute_tokens, lens_columns
 from scripts import browser as browsers

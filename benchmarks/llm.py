@@ -42,7 +42,7 @@ from benchmarks.capture import Cost, cost_of, machine
 from benchmarks.packed import pack, with_packed
 from core.checkpoints import Loaded
 from core.device import free_bytes
-from core.run.prompt import Prompt, tokenize_source
+from core.run.request import Prompt, tokenize_source
 from core.write.generate import Sampling, generate
 from core.write.writer import Writer
 

@@ -1,5 +1,4 @@
-"""The command line: `headlight trace "text"`, `headlight models`, `headlight plan gpt2`, `headlight atlas stories.txt`, and
-`headlight run`, which starts the app. In a checkout it is `python -m headlight`."""
+"""The command line: `headlight trace`, `models`, `plan`, `atlas`, and `run`, which starts the app. In a checkout: `python -m headlight`."""
 
 from __future__ import annotations
 
@@ -9,7 +8,10 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .checkpoints import CATALOG, Loaded, load
@@ -22,13 +24,40 @@ from .plan import DEVICES, Device, Workload, longest_fit, on_card, plan
 from .plan.operations import device_named
 from .plan.workload import CACHE, WEIGHT_FORMATS
 from .read import report
-from .run.prompt import user_message
-from .screens import screens
+from .run.request import user_message
 from .trace import trace, trace_chat
 from .version import __version__
 
 if TYPE_CHECKING:
     from .patching.atlas import SurveyResult
+
+
+PACKAGE = Path(__file__).resolve().parent
+NEEDED = (
+    "streamlit",
+    "plotly",
+    "pandas",
+    "prometheus_client",
+    "segno",
+)  # dependencies of the app that core does not have
+
+
+def screens(name: str) -> ModuleType:
+    """A module of app. Raises Refused, naming the extra to install, if the app or a dependency is missing."""
+    package = _package()
+    missing = [needed for needed in NEEDED if find_spec(needed) is None]
+    if package is None or missing:
+        lacking = ", ".join(missing) or "files that this installation does not have"
+        raise HeadlightError(f"The screens need {lacking}. They come with: {install_line('app')}")
+    return import_module(f"{package}.{name}")
+
+
+def _package() -> str | None:
+    """Name of the app's package: headlight.app, or app in a checkout."""
+    if (PACKAGE / "app").is_dir():
+        return f"{__package__}.app"
+    return "app" if (PACKAGE.parent / "app" / "start.py").is_file() else None
+
 
 COMMAND = "headlight"
 LOCALHOST = "localhost"

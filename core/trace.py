@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from .errors import HeadlightError
 from .patching import edited_runs
 from .patching.edited_runs import HeadEffects
-from .read import attribution, paper_figures
+from .read import attribution, report
 from .read.attribution import Contributions, LensLayer
 from .read.findings import opening_head
 from .run import from_attentions as weights
@@ -115,14 +115,14 @@ class Trace(TraceRecord):
         is in inches, and sink=False leaves the attention sink out of the colour scale. Raises KeyError for a layer,
         IndexError for a head, and ImportError without matplotlib.
         """
-        return paper_figures.head_figure(self, *paper_figures.resolve_head(self, layer, head, site), sink, width)
+        return report.head_figure(self, *report.resolve_head(self, layer, head, site), sink, width)
 
     def plot_heads(self, site: str = "attn", *, sink: bool = True, width: float | None = None) -> Figure:
         """Attention maps of all heads of one site as a vector figure, layers down and heads across. See plot().
 
         Raises KeyError for a site that the model does not have, and ImportError without matplotlib.
         """
-        return paper_figures.heads_figure(self, paper_figures.records_of_site(self, site), sink, width)
+        return report.heads_figure(self, report.records_of_site(self, site), sink, width)
 
     def plot_query(
         self,
@@ -138,7 +138,7 @@ class Trace(TraceRecord):
 
         Raises KeyError for a layer, IndexError for a head or query, and ImportError without matplotlib.
         """
-        return paper_figures.row_figure(self, *paper_figures.resolve_head(self, layer, head, site), query, width)
+        return report.row_figure(self, *report.resolve_head(self, layer, head, site), query, width)
 
     def logit_lens(self, k: int = 10, positions: Sequence[int] | None = None) -> tuple[LensLayer, ...]:
         """Logit lens (nostalgebraist 2020): the k most likely tokens after the embedding and after every layer.

@@ -39,7 +39,6 @@ NOT_SEEN = (
     "core/learn/training.py",
     "core/old_names.py",
     "core/peers/",
-    "core/read/paper_figures.py",
     "core/read/report.py",
     "core/run/call_records.py",
     "core/run/capture.py",

@@ -27,7 +27,7 @@ PRODUCT = ("core", "cluster", "app", "benchmarks", "scripts")
 CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors"}),
     frozenset(
-        {"device", "dataframes", "progress", "old_names", "screens", "secret", "version"}
+        {"device", "dataframes", "progress", "old_names", "secret", "version"}
     ),  # with errors the ground: modules of no folder
     frozenset({"model"}),
     frozenset({"edits"}),
@@ -328,8 +328,7 @@ SEAM = frozenset(
         "core.run.request",
         "core.model.rules",
         "core.service",
-        "core.labs.scaling",  # closed forms, as core.plan
-        "core.labs.shape_mistakes",
+        "core.labs.sizes",  # closed forms, as core.plan
         "core.learn.tasks",
         "core.model.text",
         "core.version",

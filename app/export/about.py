@@ -74,7 +74,9 @@ def messages(conversation: tuple[str, str]) -> str:
 
 
 def _edits(run: Facts) -> list[str]:
-    return [f"interventions=[{', '.join(f'hl.edits.{edit}' for edit in run.interventions)}]"] if run.interventions else []
+    return (
+        [f"interventions=[{', '.join(f'hl.edits.{edit}' for edit in run.interventions)}]"] if run.interventions else []
+    )
 
 
 def literal(text: str) -> str:

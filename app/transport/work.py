@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from app.transport import rate_limits
-from core.service.event_loop import wait_or_cancel
 from core.service.queue import TaskQueue, Usage
+from core.service.worker import wait_or_cancel
 
 T = TypeVar("T")
 USAGE = Usage(rate_limits.charge)  # of all work in this process, including the models'

@@ -1,8 +1,7 @@
 """Edits of a run: frozen, hashable descriptions of changes, their hooks, and their text form for links."""
 
 from ..errors import InterventionError
-from .edit import KINDS, Edit, Intervention, edit_text, from_text, hooks_of, to_text
-from .fields import Site, StackName
+from .edit import KINDS, Edit, Intervention, Site, StackName, edit_text, from_text, hooks_of, to_text
 from .kinds import (
     Ablate,
     AsPadding,

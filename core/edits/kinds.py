@@ -15,25 +15,32 @@ from ..model.custom_mask import Cells, Region, Spans
 from ..model.hooks import Hook
 from ..model.rules import MaskRule, ScoreRule
 from ..model.transformer import Transformer
-from .edit import Edit, Move, Paint, attentions_of, check_head, one_stack_of, rule_hooks, stacks_of
-from .fields import (
+from .edit import (
     HIGHEST,
     AnyHead,
     AnyLayer,
     AnySite,
     AnyStack,
     Distances,
+    Edit,
+    Move,
     Number,
     OneHead,
     OneLayer,
     OneSite,
     OneStack,
+    Paint,
     Places,
     Several,
     SingleCells,
     StackName,
     Whole,
     Word,
+    attentions_of,
+    check_head,
+    one_stack_of,
+    rule_hooks,
+    stacks_of,
 )
 
 

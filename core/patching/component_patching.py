@@ -18,7 +18,7 @@ from ..errors import InterventionError, TextError
 from ..model.hooks import Hook, hooked
 from ..run.forward_pass import Pass
 from ..run.predictions import allowed_scores, check_token, head_of, labels_of, next_token_constraints
-from ..run.prompt import model_inputs
+from ..run.request import model_inputs
 from ..run.trace_record import TraceRecord
 from .counterfactual import (
     ADVICE,

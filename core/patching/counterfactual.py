@@ -19,8 +19,8 @@ from ..model.transformer import Block, Stack, StackInputs
 from ..plan.peak import run_bytes
 from ..run.forward_pass import Pass
 from ..run.predictions import checked_positions, head_of
-from ..run.prompt import model_inputs
 from ..run.recorder import HeldTensor
+from ..run.request import model_inputs
 from ..run.trace_record import TraceRecord
 from .head_sweeps import check_lengths, check_same_model, final_token_input
 

@@ -23,7 +23,7 @@ from ..model.text import Tokens
 from ..model.transformer import Block, Stack, StackInputs
 from ..run.forward_pass import Pass
 from ..run.predictions import allowed_scores, class_logits, head_of, next_token_constraints, strings_of
-from ..run.prompt import Prompt, model_inputs
+from ..run.request import Prompt, model_inputs
 
 HELD_BYTES = 8 << 20  # bytes, for the layer inputs of one run; of a longer text every row is a full pass
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..errors import HeadlightError
 from ..run.arrays import tensor_of
 from ..trace import from_attentions
-from .shown import Shown, picture
+from .views import Shown, picture
 
 COLOURS = "{given}: here blue is more than 0, purple less, and the scale goes up to 1 or the largest number."
 LATER = "Some weights are on later tokens. They are shown; mask_upper_tri=True hides them."

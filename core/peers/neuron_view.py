@@ -8,8 +8,7 @@ from typing import Any
 from ..model.text import from_ids
 from ..run.wrapped import wrap
 from ..trace import trace, trace_tokens
-from .shown import Shown, picture, returned
-from .views import DISPLAY_MODE
+from .views import DISPLAY_MODE, Shown, picture, returned
 
 NUMBERS = "The queries and keys of this layer are in .run.attention.at({layer}).q and .k, [head, position, d_head]."
 

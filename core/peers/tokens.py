@@ -11,7 +11,7 @@ from ..errors import HeadlightError
 from ..model.text import visible
 from ..run.arrays import tensor_of
 from ..run.trace_record import BLUE, PURPLE
-from .shown import Shown, below
+from .views import Shown, below
 
 DEEPEST = 0.85  # opacity of the largest value, so that the text stays readable
 

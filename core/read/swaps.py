@@ -17,7 +17,7 @@ from ..errors import TextError
 from ..model.text import SPACE_SIGNS, Tokens, tokenize
 from ..run.forward_pass import Pass
 from ..run.predictions import allowed_scores, checked_positions, head_of, labels_of, next_token_constraints
-from ..run.prompt import Prompt
+from ..run.request import Prompt
 from ..run.trace_record import TraceRecord
 from .head_roles import COMMONEST, are_common, common_words, is_ideograph
 

@@ -30,8 +30,8 @@ from ..model.rules import DistanceBias, ScoreRule, row_blocks
 from ..model.transformer import Stack
 from ..plan.peak import chunked_run_bytes
 from .forward_pass import Pass
-from .prompt import model_inputs
 from .recorder import MEASURED, PLACES, LastResidual, Recorder, last_rows
+from .request import model_inputs
 
 SIZES = (8192, 4096, 2048, 1024, 512)  # rows of a chunk; the largest that fits, since every chunk reads all weights
 MARGIN = 10  # a tenth of a GPU's free memory is left for the kernels' workspaces

@@ -19,8 +19,8 @@ from ..errors import HeadlightError
 from ..model.config import ModelConfig
 from ..model.hooks import Hook
 from .attention import AttentionRecord
-from .prompt import Prompt
 from .recorder import NonFinite, check_positions
+from .request import Prompt
 from .trace_record import TraceRecord
 
 Stack = Literal["encoder", "decoder"]

@@ -19,7 +19,7 @@ from ..model.hooks import Hook, HookPoint, ReadHook, current_hooks, hook_points,
 from ..model.transformer import Transformer
 from ..plan.peak import run_bytes
 from ..plan.workload import Workload
-from .prompt import Prompt, model_inputs
+from .request import Prompt, model_inputs
 
 SAMPLED = 16  # numbers of a weight that are compared
 

@@ -29,8 +29,8 @@ from .foreign import (
     attention_name,
 )
 from .forward_pass import Pass
-from .prompt import Prompt
 from .recorder import HeldTensor, NonFinite, PositionRecord, TensorStep
+from .request import Prompt
 from .trace_record import TraceRecord
 
 NOT_SUPPORTED = (

@@ -16,7 +16,7 @@ from ..errors import GenerationError, TextError
 from ..model.outputs import FREE, Classifier, Kind, TokenConstraint, mask_disallowed
 from ..model.text import Tokens, from_ids
 from ..model.transformer import LMHead
-from .prompt import Prompt
+from .request import Prompt
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from .attention import AttentionRecord
 from .chunks import ChunkRecorder, advice, plan_chunks, run_in_chunks
 from .foreign import ForeignModel
 from .forward_pass import Pass, prepare
-from .prompt import (
+from .recorder import HELD_BYTES, KEPT, Recorder, logits_step, residual_of
+from .request import (
     Keep,
     Prompt,
     Side,
@@ -38,7 +39,6 @@ from .prompt import (
     tokenize_source,
     tokenize_target,
 )
-from .recorder import HELD_BYTES, KEPT, Recorder, logits_step, residual_of
 from .trace_record import TraceRecord
 
 Watch = Callable[[Any], object]  # receives a partial TraceRecord; through core.trace, a Trace

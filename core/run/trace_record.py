@@ -22,8 +22,8 @@ from ..model.text import Tokens
 from .attention import AttentionRecord
 from .forward_pass import Pass
 from .predictions import Classes, Predictions, checked_positions, class_logits, classifier_of, head_of, top_k_tokens
-from .prompt import Prompt, notices
 from .recorder import Attentions, NonFinite, PositionRecord, TensorStep, activation, first_non_finite, held_bytes
+from .request import Prompt, notices
 
 MAX_TOKENS = 48  # along each axis; of a longer text the first ones are shown
 LABEL_CHARS = 12

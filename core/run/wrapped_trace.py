@@ -24,8 +24,8 @@ from .attention import AttentionRecord
 from .call_records import AttentionCall, Place, Pools, RuleCache, make_record, place_of, recording
 from .foreign import ForeignConfig, ForeignModel, ForeignPass, ForeignRecord, Origin, StandIn
 from .forward_pass import Pass
-from .prompt import Prompt, model_inputs
 from .recorder import ADVICE, HELD_BYTES, HeldTensor, NonFinite, TensorStep, check_positions, last_rows
+from .request import Prompt, model_inputs
 
 NOT_SUPPORTED = (
     "step by step: the numbers between attentions (norms, MLPs, the residual stream) and any hook point but q, k, v, scores, "

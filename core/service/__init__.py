@@ -15,7 +15,6 @@ from ..read.next_token_loss import Ending
 from ..run.attention import Receipt
 from ..write.generate import Sampling
 from ..write.writer import TEMPERATURES, TokenDistribution
-from .event_loop import AnswerCache, into_loop
 from .facts import Facts, RecordFacts, Site, SiteId, TensorPlace, Values
 from .jobs import RunHandle
 from .maps import (
@@ -64,5 +63,5 @@ from .sweep_rows import (
 )
 from .text_training import TextTrainer, TextTrainingUpdate
 from .training import FrameFacts, LookFacts, TrainingUpdate, frame_facts, look_facts
-from .worker import cores
+from .worker import AnswerCache, cores, into_loop
 from .writing import MAX_WRITTEN, BeamsGrown, Continuation, PreparedText, WrittenToken

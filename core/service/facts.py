@@ -13,8 +13,8 @@ from ..checkpoints import ModelSpec
 from ..device import array
 from ..model.config import ModelConfig
 from ..model.text import Tokens
-from ..run.prompt import HIDE_TYPED, Prompt, notices
 from ..run.recorder import NonFinite, TensorStep
+from ..run.request import HIDE_TYPED, Prompt, notices
 from ..trace import Trace
 
 SiteId = Literal["encoder", "decoder", "cross"]

@@ -15,8 +15,7 @@ from ..checkpoints import Loaded
 from ..errors import GenerationError, RunCancelled
 from ..model.hooks import ReadHook, hook_points, hooked
 from ..model.text import Tokens
-from ..run.prompt import chat_sources, user_message
-from ..run.request import Progress, Request, RunFinished, Stage
+from ..run.request import Progress, Request, RunFinished, Stage, chat_sources, user_message
 from ..run.trace import trace_batch
 from ..trace import Trace, as_trace, trace, trace_tokens
 from ..write.generate import with_continuation

@@ -20,7 +20,6 @@ from ..read.measures import Sink, sink
 from ..run.attention import Receipt
 from ..trace import Trace
 from . import maps, pictures
-from .event_loop import wait_in_loop
 from .facts import SiteId, run_sites
 from .maps import (
     MAP_KINDS,
@@ -40,7 +39,7 @@ from .maps import (
     Tile,
 )
 from .pictures import CANDIDATES, RunsInProgress, additions_of, moves_of, thumbnails_of, words_of
-from .worker import Worker, check_below
+from .worker import Worker, check_below, wait_in_loop
 
 
 class LocalMaps(Worker):

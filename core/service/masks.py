@@ -27,7 +27,7 @@ from ..labs.masks import (
     without_causal_mask,
 )
 from ..labs.masks import facts as leak_facts
-from ..labs.scaling import WIDTHS, Sharpness, Spread, sharpness, spread
+from ..labs.sizes import WIDTHS, Sharpness, Spread, sharpness, spread
 from ..labs.worked_examples import ProjectionBenchmark, benchmark_projections
 from ..model.text import from_ids
 from ..read.next_token_loss import given, probabilities

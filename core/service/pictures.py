@@ -31,7 +31,6 @@ from ..run.recorder import HeldTensor
 from ..run.request import Request
 from ..run.trace_record import still
 from ..trace import Trace
-from .event_loop import wait_in_loop
 from .facts import Facts, Site, SiteId, Values, facts_of
 from .maps import (
     FullRun,
@@ -51,6 +50,7 @@ from .maps import (
     tile,
 )
 from .queue import TaskQueue, Usage
+from .worker import wait_in_loop
 
 THUMBNAIL = 32  # pixels along a side
 METRICS = ("entropy", "distance", "sink", "previous", "induction", "diagonal")

@@ -40,8 +40,8 @@ from ..read import measures
 from ..read.measures import evenly_spaced
 from ..run.attention import AttentionRecord
 from ..run.predictions import labels_of
-from ..run.prompt import context_overflow_message
 from ..run.recorder import PositionRecord, table_rows
+from ..run.request import context_overflow_message
 from ..trace import Trace
 from .facts import Side, Site, SiteId
 from .worker import Worker, check_below

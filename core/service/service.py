@@ -28,7 +28,6 @@ from ..run.predictions import Classes, Predictions
 from ..run.request import Progress, Request
 from ..trace import Trace
 from .engine import Engine
-from .event_loop import into_loop
 from .facts import Facts, TensorPlace, Values, facts_of
 from .jobs import RunHandle
 from .map_questions import LocalMaps
@@ -39,6 +38,7 @@ from .positions import LocalPositions
 from .sweeps import LocalSweeps
 from .training import LocalTraining
 from .walks import LocalWalks
+from .worker import into_loop
 from .writing import LocalWriting
 
 T = TypeVar("T")

@@ -31,7 +31,6 @@ from ..patching.sentence_pairs import Pair
 from ..read.swaps import Swap, swaps
 from ..trace import Trace
 from .engine import OWN, Engine
-from .event_loop import AnswerCache, into_loop
 from .queue import Slots, current_askers
 from .sweep_rows import (
     EstimatedParts,
@@ -55,7 +54,7 @@ from .sweep_rows import (
     pair_requests,
     tests_of,
 )
-from .worker import Worker, cores
+from .worker import AnswerCache, Worker, cores, into_loop
 
 T = TypeVar("T")
 Found = TypeVar("Found", SweepPart, PartRows, PathEdges, PairRows)

@@ -27,8 +27,8 @@ from typing import Any, Literal
 from ..errors import HeadlightError, ServerBusy
 from ..learn.text_training import SECONDS, STEPS, Text
 from ..learn.training import RunState
-from .event_loop import into_loop
 from .training import ENVIRONMENT, MAX_ACTIVE, MAX_WAITING, tensors_from
+from .worker import into_loop
 
 COMMAND = (sys.executable, "-m", f"{__package__}.training_process", "text")
 MAX_KEPT = 40  # texts of visitors who are not watching

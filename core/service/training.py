@@ -29,8 +29,7 @@ from ..errors import CheckpointError, HeadlightError, ServerBusy
 from ..learn import recorded_runs, watched_training
 from ..learn.watched_training import Frame, Point, Spec, Weights
 from .engine import Engine
-from .event_loop import into_loop
-from .worker import Worker
+from .worker import Worker, into_loop
 
 State = Literal["waiting", "running", "paused", "ended", "failed"]
 

@@ -25,8 +25,7 @@ from ..read.layer_walk import (
 )
 from ..read.next_token_loss import Ending, ending
 from .engine import Engine
-from .event_loop import AnswerCache
-from .worker import Worker
+from .worker import AnswerCache, Worker
 
 WALK_BYTES = 64 << 20  # of walks, whose numbers are asked for one by one
 

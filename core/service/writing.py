@@ -11,8 +11,7 @@ from typing import Literal, TypeVar
 from ..checkpoints import Loaded
 from ..device import dtype_name
 from ..plan import KVCache, kv_cache
-from ..run.prompt import Prompt
-from ..run.request import Request
+from ..run.request import Prompt, Request
 from ..trace import Trace
 from ..write.beams import BeamStep, extend_beams
 from ..write.generate import DecodingState, Sampling, append_tokens, check_generation_fits
@@ -36,9 +35,8 @@ from ..write.writer import (
     lens_columns,
 )
 from .engine import Engine
-from .event_loop import AnswerCache
 from .sweeps import LABEL_BYTES
-from .worker import Worker
+from .worker import AnswerCache, Worker
 
 T = TypeVar("T")
 

@@ -24,9 +24,10 @@ from ..model.outputs import mask_disallowed
 from ..model.text import Tokens, from_ids
 from ..plan import kv_cache, run_bytes
 from ..run.foreign import ForeignModel
-from ..run.prompt import (
+from ..run.request import (
     Keep,
     Prompt,
+    Request,
     masked,
     model_inputs,
     notices,
@@ -35,7 +36,6 @@ from ..run.prompt import (
     tokenize_source,
     tokenize_target,
 )
-from ..run.request import Request
 
 Texts = str | Sequence[str] | None
 Ids = Sequence[int] | Sequence[Sequence[int]] | Sequence[np.ndarray] | Tensor | np.ndarray | None

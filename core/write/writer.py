@@ -27,7 +27,7 @@ from ..read.edge_attribution import EdgeAttribution, each_edge
 from ..run.attention import AttentionRecord
 from ..run.forward_pass import prepare
 from ..run.predictions import head_of
-from ..run.prompt import Prompt, tokenize_source, tokenize_target
+from ..run.request import Prompt, tokenize_source, tokenize_target
 from ..trace import Trace, trace_tokens
 from .generate import (
     DecodingState,

@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 
 from app.rooms.shapes import debugger
-from core.labs import shape_mistakes
+from core.labs import sizes
 from core.model.config import ModelConfig
 from core.plan import PRESETS
 
 
 @pytest.mark.filterwarnings("ignore:The use of `x.T` on tensors")
-@pytest.mark.parametrize("place", shape_mistakes.LINES)
+@pytest.mark.parametrize("place", sizes.LINES)
 @pytest.mark.parametrize(("batch", "n", "n_key"), [(1, 16, 16), (3, 5, 5), (2, 6, 9)])
 def test_the_debugger_says_what_pytorch_says_on_real_tensors(place: str, batch: int, n: int, n_key: int):
     """Every line again, on real numbers, from the text that is on the screen."""
@@ -67,7 +67,7 @@ def test_the_debugger_costs_nothing_at_the_size_of_gpt3():
 def test_view_after_a_transpose_says_its_strides() -> None:
     """Lesson F13: before, after, and of the copy that contiguous() makes."""
     z = torch.empty(32, 8, 50, 64)
-    found = shape_mistakes.strides(PRESETS["lesson-encoder"].config, batch=32, n=50)
+    found = sizes.strides(PRESETS["lesson-encoder"].config, batch=32, n=50)
     assert found == {
         "z": z.stride(),
         "turned": z.transpose(1, 2).stride(),

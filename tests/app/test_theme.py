@@ -83,7 +83,7 @@ ELSEWHERE = {
     "app/classroom/browser/classroom.css": ({"#fff"}, "a square for phones is read on white"),
     "app/classroom/square.py": ({"#000", "#fff"}, "a square for phones is black on white"),
     "core/read/report.html": ({"of the palette"}, "core knows no screen"),
-    "core/read/paper_figures.py": ({"of the palette"}, "core knows no screen"),
+    "core/read/report.py": ({"of the palette"}, "core knows no screen"),
     "core/run/trace_record.py": ({"of the palette"}, "core knows no screen"),
 }
 HEX = re.compile(r"(?<![\w&/])#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3,4})(?![\w-])")

@@ -22,7 +22,7 @@ from core.errors import CheckpointError, TextError
 from core.model.text import from_ids
 from core.read import report
 from core.read.comparison import answer_change
-from core.run.prompt import padded, source_as_target
+from core.run.request import padded, source_as_target
 from tests.core.published import RELATIVES
 from tests.thorough import part
 

@@ -14,7 +14,7 @@ import pytest
 import core
 from core.checkpoints import Loaded
 from core.edits import KINDS, Edit, InterventionError, edit_text, from_text, to_text
-from core.edits import fields as field_kinds
+from core.edits import edit as field_kinds
 from core.edits.edit import kinds_of, may_be_none
 from core.run.request import Request
 
@@ -111,7 +111,9 @@ def test_every_edit_is_read_back_as_it_was_written() -> None:
         assert quote(text, safe="") == text, "stands in an address as it is"
         assert parse_qs(urlencode({"edits": text}))["edits"] == [text]
         for edit in edits:
-            assert eval(f"core.edits.{edit!r}", {"core": core, "range": range}) == edit, "the call in an exported snippet"
+            assert eval(f"core.edits.{edit!r}", {"core": core, "range": range}) == edit, (
+                "the call in an exported snippet"
+            )
             assert hash(edit) == hash(replace(edit))
     assert seen == set(KINDS.values())
 

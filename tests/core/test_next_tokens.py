@@ -25,7 +25,7 @@ from core.errors import CheckpointError, GenerationError
 from core.model.outputs import NextTokenRule
 from core.read.comparison import answer_change
 from core.read.next_token_loss import given, probabilities
-from core.run.prompt import Prompt
+from core.run.request import Prompt
 from core.write.beams import beam_search
 from core.write.generate import Sampling, generate, stream
 from core.write.writer import TEMPERATURES, Writer, lens

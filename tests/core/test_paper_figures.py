@@ -14,7 +14,7 @@ import torch
 from matplotlib.colors import LinearSegmentedColormap
 
 import core
-from core.read import paper_figures
+from core.read import report
 
 TEXT = "When Mary and John went to the store, John gave a drink to"
 
@@ -101,7 +101,7 @@ def test_an_svg_read_back_has_a_darker_cell_for_a_larger_weight(run: core.Trace)
 
 
 def test_the_shades_darken_all_the_way() -> None:
-    colours = LinearSegmentedColormap.from_list("weights", paper_figures.SHADES)(np.linspace(0, 1, 256))
+    colours = LinearSegmentedColormap.from_list("weights", report.SHADES)(np.linspace(0, 1, 256))
     grey = colours[:, :3] @ [0.299, 0.587, 0.114]
     assert (np.diff(grey) < 0).all()
 
@@ -160,7 +160,7 @@ def test_a_long_text_keeps_thin_lines_and_says_that_cells_are_patches() -> None:
 
 @pytest.mark.thorough
 def test_letters_that_no_font_has_are_numbers_and_signs_are_signs() -> None:
-    known = paper_figures.font_coverage("a$x^2$\\alpha\U000f1234")
+    known = report.font_coverage("a$x^2$\\alpha\U000f1234")
     assert known.missing == {"\U000f1234"} and known.label("a\U000f1234") == "aU+F1234"
     run = core.trace(core.load("smollm2"), "cost $x_1^$ and $\\frac{$ \U000f1234 <b>&")
     for kind in ("pdf", "svg", "png"):
@@ -196,8 +196,8 @@ def test_a_notebook_shows_vectors(run: core.Trace) -> None:
 
 
 def test_without_matplotlib_it_says_what_to_install(run: core.Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    paper_figures.paper_figure.cache_clear()
+    report.paper_figure.cache_clear()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match="pip install"):
         run.plot(3, 1)
-    paper_figures.paper_figure.cache_clear()
+    report.paper_figure.cache_clear()

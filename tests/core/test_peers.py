@@ -18,7 +18,7 @@ from torch import Tensor
 import core
 from core import peers
 from core.peers import head_view, model_view
-from core.peers.shown import Shown
+from core.peers.views import Shown
 
 # name=default in their order, as inspect.signature gives them for bertviz 1.4.1 and circuitsvis 1.43.3
 SIGNATURES = {

@@ -16,7 +16,7 @@ import core
 from core import ModelConfig
 from core.edits import AsPadding, SetPositions, ShufflePositions
 from core.errors import ConfigError, GenerationError, TextError
-from core.run.prompt import padded
+from core.run.request import padded
 from core.run.trace import trace_batch
 from core.service.facts import facts_of
 from core.write.beams import beam_search

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import core
-from core.labs.scaling import WIDTHS, sharpness, spread
+from core.labs.sizes import WIDTHS, sharpness, spread
 
 KING = "The old king loved the golden bird, and the old"
 

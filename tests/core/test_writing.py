@@ -19,8 +19,7 @@ from core.errors import GenerationError
 from core.model.hooks import hooked
 from core.model.text import from_ids
 from core.read.next_token_loss import given
-from core.run.prompt import Prompt
-from core.run.request import Request
+from core.run.request import Prompt, Request
 from core.service import MAX_WRITTEN, Continuation, LocalService, PreparedText, WrittenToken
 from core.service.engine import Engine
 from core.service.writing import IncrementalText

@@ -33,7 +33,7 @@ def snippet(facts: Facts, request: Request) -> str:
     opens = [f"opening = writer.opening({', '.join(arguments)}, path=path)"]
     begins = ["from headlight.write import writer"]
     if facts.conversation is not None:
-        begins = ["from headlight.run.prompt import Prompt", *begins]
+        begins = ["from headlight.run.request import Prompt", *begins]
         opens = [
             f"prompt = Prompt((loaded.chat_tokens({about.messages(facts.conversation)}),))",
             "opening = writer.Writer(loaded, prompt, path).open()",

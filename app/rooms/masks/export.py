@@ -97,7 +97,7 @@ def scale_snippet(facts: Facts) -> str:
     plain = export_about.trace_line(facts)
     lines = [
         *_begin(facts),
-        "from headlight.labs.scaling import WIDTHS, sharpness, spread",
+        "from headlight.labs.sizes import WIDTHS, sharpness, spread",
         "print([spread(d) for d in WIDTHS])",
         plain,
         f"without = {plain.removeprefix('run = ')[:-1]}, interventions=[hl.edits.NoScale()])",

@@ -13,7 +13,7 @@ from app.rooms.memory import question as asking
 from app.rooms.memory.question import Question
 from app.sizes.setup import Setup, ended, layers, planned
 from core.errors import ConfigError
-from core.labs.scaling import bottleneck, memory_accesses, scaling_factors
+from core.labs.sizes import bottleneck, memory_accesses, scaling_factors
 from core.plan import (
     DEVICES,
     MemoryBudget,

@@ -11,7 +11,7 @@ from app.rooms.positions import words
 from app.session import examples
 from app.transport import limits
 from core.edits import DropPositions, Intervention, SetMask, SetPositions, StackName, SwapWords
-from core.edits.fields import Places
+from core.edits.edit import Places
 from core.errors import InterventionError
 from core.model.text import Tokens
 from core.service import Facts, Site, shuffled_words

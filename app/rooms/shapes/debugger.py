@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from app.rooms.shapes import words
-from core.labs import shape_mistakes
-from core.labs.shape_mistakes import Attempt
+from core.labs import sizes
+from core.labs.sizes import Attempt
 from core.model.config import ModelConfig
 
 # kind of row -> which lines can be tried there
@@ -28,9 +28,9 @@ PLACES = {
 
 def tries(config: ModelConfig, place: str, *, batch: int, n: int, n_key: int) -> tuple[Attempt, ...]:
     """What becomes of each line of a place, for n queries, n_key keys, and texts of n tokens, with the reason spelled out."""
-    found = shape_mistakes.attempts(config, place, batch=batch, n=n, n_key=n_key)
+    found = sizes.attempts(config, place, batch=batch, n=n, n_key=n_key)
     said = words.STRIDES.format(
-        **{name: str(list(steps)) for name, steps in shape_mistakes.strides(config, batch=batch, n=n).items()}
+        **{name: str(list(steps)) for name, steps in sizes.strides(config, batch=batch, n=n).items()}
     )
 
     def why(one: Attempt) -> str:

@@ -23,7 +23,7 @@ from app.sizes import export, pasted
 from app.sizes import words as size_words
 from app.transport.limits import BOUNDS, is_whole
 from core.errors import HeadlightError
-from core.labs.shape_mistakes import Attempt
+from core.labs.sizes import Attempt
 from core.model.config import ModelConfig
 from core.plan import PRESETS, Workload
 from core.plan.plan import check_positions

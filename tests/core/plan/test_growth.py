@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from core.errors import ConfigError
-from core.labs.scaling import LENGTHS, ScaledSize, bottleneck, memory_accesses, scaling_factors
+from core.labs.sizes import LENGTHS, ScaledSize, bottleneck, memory_accesses, scaling_factors
 from core.plan import PRESETS, Workload, memory_plan
 from core.plan.operations import device_named
 from tests.core.plan.configs import cases

@@ -39,7 +39,9 @@ def test_a_machine_gives_what_is_free_now(monkeypatch: pytest.MonkeyPatch) -> No
     place = on_machine()
     assert (place.budget, place.context, place.device) == (3000 * MiB, 0, None)
     assert place.total == max(total_bytes(torch.device("cpu")), 3000 * MiB) == place.kept + place.budget
-    monkeypatch.setattr(sys.modules["core.plan.verdict"], "free_bytes", lambda device: 1 << 60)  # more than the machine says that it has
+    monkeypatch.setattr(
+        sys.modules["core.plan.verdict"], "free_bytes", lambda device: 1 << 60
+    )  # more than the machine says that it has
     assert (on_machine().kept, on_machine().budget) == (0, 1 << 60)
 
 
