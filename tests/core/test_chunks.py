@@ -76,7 +76,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             )
             return chunks.Chunks(rows, on_host, needed.total)
 
-        monkeypatch.setattr(tracing, "choose", choose)
+        monkeypatch.setattr(tracing, "plan_chunks", choose)
 
     yield cut
 

@@ -99,7 +99,7 @@ def test_shuffled_positions_are_the_models_own_in_another_order(tiny: Tiny, posi
 
 
 def test_edits_of_what_is_not_there_say_what_there_is(tiny: Tiny) -> None:
-    loaded, any_type = tiny(), cast(Any, core)
+    loaded, any_type = tiny(), cast(Any, core.edits)
     for edit, words in (
         (lambda: core.edits.Ablate("encoder", 0, 0), "no encoder; it has: decoder"),
         (lambda: core.edits.Ablate("decoder", 9, 0), "decoder layers 0 to 1"),
