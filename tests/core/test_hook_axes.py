@@ -73,7 +73,7 @@ def test_a_hook_for_transformer_lens_silences_one_head(model: str) -> None:
 
 
 def test_a_head_of_queries_keys_or_values_is_silenced_alone() -> None:
-    """Four heads, of which two share a key and a value."""
+    """Four heads; two at a time share keys and values."""
     loaded = make_loaded(**GQA)
     name, before = "decoder.blocks.1.attn", traced(loaded).attention[1]
 
