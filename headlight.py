@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from core.old_names import SameModule
+from core.old_names import SameModule, install
 
 if TYPE_CHECKING:
     from core import *  # noqa: F403
@@ -34,7 +34,8 @@ if __name__ == "__main__":
 
 sys.meta_path.insert(0, SameModule(name_here))  # before the finder of files, which would read them a second time
 core = import_module(HERE[INSTALLED])
+install(core, INSTALLED)
 for name, loaded in list(sys.modules.items()):
-    if name.startswith("core."):  # at once, the old names of modules among them: to import one would bind it in core
+    if name.startswith("core."):
         sys.modules.setdefault(INSTALLED + name.removeprefix("core"), loaded)
 sys.modules[INSTALLED] = core

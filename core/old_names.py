@@ -93,7 +93,7 @@ OLD_MODULES = {
     "run.prompt": "prompt",
     "run.recorder": "moments recorder run.moments",
     "run.request": "request",
-    "run.trace": "run.batched_trace together trace",
+    "run.trace": "run.batched_trace together",
     "run.trace_record": "run.notebook_picture still",
     "service.engine": "engine",
     "write.beams": "beams",
@@ -139,7 +139,10 @@ NAMES = {
 def new_module(old: str) -> str | None:
     """The path inside core of a module with an old name; None if there never was one."""
     folder, _, rest = old.partition(".")
-    return MODULES.get(old) or (f"{FOLDERS[folder]}.{rest}" if folder in FOLDERS and rest else FOLDERS.get(old))
+    if old in MODULES or folder not in FOLDERS:
+        return MODULES.get(old)
+    renamed = f"{FOLDERS[folder]}.{rest}" if rest else FOLDERS[folder]
+    return MODULES.get(renamed, renamed)
 
 
 def deprecated(package: str, old: str) -> object:
@@ -156,7 +159,11 @@ def deprecated(package: str, old: str) -> object:
 
 
 def _warn(old: str, new: str, level: int) -> None:
-    warnings.warn(f"{old} is now {new}. The old name is removed in the next release.", DeprecationWarning, level + 1)
+    """Warn at the line `level` calls above. `from core import x` asks hasattr() before it takes x: only the second is a use."""
+    if sys._getframe(level).f_code.co_name != "_handle_fromlist":
+        warnings.warn(
+            f"{old} is now {new}. The old name is removed in the next release.", DeprecationWarning, level + 1
+        )
 
 
 class SameModule(MetaPathFinder, Loader):
@@ -187,22 +194,30 @@ class SameModule(MetaPathFinder, Loader):
         module.__spec__, module.__loader__, module.__package__ = spec.loader_state
 
 
-def install(package: ModuleType) -> None:
-    """Make old modules importable.
+class _Package(ModuleType):
+    """A package of core. An import binds the module in its package; that of an old name must not replace a function of today."""
 
-    An import binds the module in its package, so old names that are functions of that package today are entered into sys.modules at
-    once: `import headlight.generate` must not replace headlight.generate().
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and callable(vars(self).get(name))):
+            super().__setattr__(name, value)
+
+
+def install(package: ModuleType, alias: str | None = None) -> None:
+    """Make old modules of a package importable, by its name or by another one that it has.
+
+    `import headlight.generate` gives the module, and headlight.generate() stays the function.
     """
     name = package.__name__
 
     def own_name(path: str) -> str | None:
         inside, _, old = path.partition(".")
-        new = new_module(old) if inside == name else None
+        new = new_module(old) if inside == (alias or name) else None
         return None if new is None else f"{name}.{new}"
 
-    sys.meta_path.append(SameModule(own_name, warns=True))
-    for old, new in MODULES.items():
-        parent, _, last = f"{name}.{old}".rpartition(".")
-        module = sys.modules.get(f"{name}.{new}")
-        if module is not None and parent in sys.modules and last in vars(sys.modules[parent]):
-            sys.modules.setdefault(f"{name}.{old}", module)
+    # Before the finder of files, which would read core/patching/atlas.py a second time as core.sweep.atlas.
+    sys.meta_path.insert(0, SameModule(own_name, warns=True))
+    for loaded in (
+        package,
+        import_module(f"{name}.plan"),
+    ):  # the packages with functions that have names of old modules
+        loaded.__class__ = _Package

@@ -45,7 +45,7 @@ def pairs(folder: Path, split: str) -> Pairs:
 
 
 def lines(path: Path) -> list[str]:
-    """Raises Refused, naming the file, where it is not there or is no gzip file."""
+    """Raises HeadlightError, naming the file, where it is not there or is no gzip file."""
     try:
         text = gzip.decompress(path.read_bytes()).decode("utf-8")
     except FileNotFoundError:

@@ -306,7 +306,7 @@ def looks_at_next(loaded: Loaded, task: Task, n: int) -> Tensor:
 
 
 def measure(name: str, models: Path, data: Path, part: int | None = None) -> Result:
-    """What the card of models/<name> says, measured. Raises Refused for a name that is not known and data that is not there."""
+    """What the card of models/<name> says, measured. Raises HeadlightError for a name that is not known and data that is not there."""
     if name == "storyteller":
         return storyteller(load(models / name), data, part)
     if name == "translator":

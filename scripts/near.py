@@ -67,7 +67,7 @@ ROWS: tuple[tuple[str, str], ...] = (
         "core/test_parity.py core/test_invariants.py core/test_interventions.py core/test_trace.py",
     ),
     (r"core/checkpoints/.+", "core/test_checkpoints.py core/test_families.py core/gguf/test_gguf_models.py"),
-    (r"core/(?:read|sweep)/.+", "core/test_findings.py core/test_attribution.py core/test_sweeps.py"),
+    (r"core/(?:read|patching|labs)/.+", "core/test_findings.py core/test_attribution.py core/test_sweeps.py"),
     (r"core/(?:write|learn)/.+", "core/test_writing.py core/test_training.py"),
     (r"core/service/.+", "core/test_service*.py"),
     (r"core/(?:peers/.+|[\w.]+)|headlight\.py", "core/test_peers.py core/test_library.py core/test_command_line.py"),

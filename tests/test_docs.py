@@ -1,4 +1,4 @@
-"""The documentation builds without a warning, and its reference has every name of `headlight` once, with its docstring."""
+"""The documentation builds without a warning, and its reference has every public name of `headlight` once, with its docstring."""
 
 from __future__ import annotations
 
@@ -6,21 +6,49 @@ import html
 import re
 import subprocess
 import sys
+from importlib import import_module
+from itertools import groupby
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
 import core
+from core import old_names
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = (ROOT / "docs" / "reference.md").read_text("utf-8")
 
 
+def documented() -> list[tuple[str, object]]:
+    """The module and the object of each entry of the reference, in its order."""
+    found = []
+    for kind, path in re.findall(r"^\.\. auto(\w+):: (headlight[\w.]*)$", REFERENCE, re.MULTILINE):
+        module, _, name = path.rpartition(".")
+        found.append(
+            ("headlight", import_module(path)) if kind == "module" else (module, getattr(import_module(module), name))
+        )
+    return found
+
+
 def test_the_reference_names_everything_that_is_public_once() -> None:
-    named = re.findall(r"^\.\. auto\w+:: headlight\.(?:read\.)?(\w+)$", REFERENCE, re.MULTILINE)
-    assert sorted(named) == sorted(set(core.__all__) - {"__version__"})
-    errors = re.findall(r"autoexception:: headlight\.(\w+)", REFERENCE)
-    assert errors and all(issubclass(getattr(core, name), core.HeadlightError) for name in errors)
+    found = documented()
+    top = [getattr(core, name) for name in core.__all__ if name != "__version__"]
+    assert [each for _, each in found[: len(top)]] == top
+    modules = [module for module, _ in groupby(module for module, _ in found)]
+    submodules = ["headlight.edits", "headlight.errors", "headlight.patching"]
+    assert modules == ["headlight", *submodules, *sorted(set(modules) - {"headlight", *submodules})]
+    errors = [each for each in vars(core.errors).values() if isinstance(each, type) and issubclass(each, Exception)]
+    of_modules = [getattr(module, name) for module in (core.edits, core.patching) for name in module.__all__]
+    public = [
+        *top,
+        *(each for each in of_modules if isinstance(each, type | FunctionType)),  # types and tables have no docstrings
+        *errors,
+        *(getattr(import_module(f"core.{module}".rstrip(".")), name) for module, name in old_names.NAMES.values()),
+    ]
+    ids = [id(each) for _, each in found]
+    assert len(set(ids)) == len(ids) and set(ids) == {id(each) for each in public}
+    assert errors and all(issubclass(error, core.HeadlightError) for error in errors)
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +67,9 @@ def words(page: Path) -> str:
 @pytest.mark.thorough
 def test_it_builds_without_a_warning_and_has_the_docstrings(pages: Path) -> None:
     said = " ".join(words(pages / "reference.html").split())
-    for name in ("trace", "Trace", "from_attentions", "generate", "TooLarge"):
-        first = " ".join((getattr(core, name).__doc__ or "").split(".")[0].replace("`", "").split())
-        assert first in said.replace("“", '"').replace("”", '"').replace("’", "'"), name
+    for named in (core.trace, core.Trace, core.from_attentions, core.generate, core.errors.TooLarge, core.edits.Ablate):
+        first = " ".join((named.__doc__ or "").split(".")[0].replace("`", "").split())
+        assert first in said.replace("“", '"').replace("”", '"').replace("’", "'"), named
     assert "headlight.trace(" in said and "core.trace(loaded" not in said
 
 

@@ -25,9 +25,9 @@ PRODUCT = ("core", "cluster", "app", "benchmarks", "scripts")
 # core, by folder, from the ground up: a module imports from its own folder and from the folders before it. docs/architecture.md
 # shows the same order, and a test holds the two together.
 CORE_LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "extras"}),
+    frozenset({"errors"}),
     frozenset(
-        {"device", "memory", "frames", "bars", "old_names", "screens", "secret", "version"}
+        {"device", "dataframes", "progress", "old_names", "screens", "secret", "version"}
     ),  # with errors the ground: modules of no folder
     frozenset({"model"}),
     frozenset({"edits"}),
@@ -35,10 +35,11 @@ CORE_LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"checkpoints"}),
     frozenset({"run"}),
     frozenset({"read"}),
-    frozenset({"sweep"}),
-    frozenset({"trace"}),  # a run with the methods of read and sweep
+    frozenset({"patching"}),
+    frozenset({"trace"}),  # a run with the methods of read and patching
     frozenset({"write"}),
     frozenset({"learn"}),
+    frozenset({"labs"}),
     frozenset({"service"}),
     frozenset({"peers"}),
     frozenset({"__init__"}),
@@ -153,7 +154,7 @@ def is_part_of(module: str, package: str) -> bool:
 
 
 def part_of_core(module: str) -> str:
-    """core.plan.peak -> planner; core alone is its __init__."""
+    """core.plan.peak -> plan; core alone is its __init__."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 
@@ -327,6 +328,8 @@ SEAM = frozenset(
         "core.run.request",
         "core.model.rules",
         "core.service",
+        "core.labs.scaling",  # closed forms, as core.plan
+        "core.labs.shape_mistakes",
         "core.learn.tasks",
         "core.model.text",
         "core.version",

@@ -51,17 +51,19 @@ def test_what_the_readme_shows_runs_and_does_what_it_says(tmp_path: Path, monkey
     assert core.load("my-model").config == names["loaded"].config
 
 
-def test_every_error_is_at_hand() -> None:
+def test_the_top_level_is_small_and_every_error_is_in_errors() -> None:
     def is_public(kind: type) -> bool:
         return kind.__module__.startswith("core.") and not kind.__name__.startswith("_")
 
     def kinds(error: type) -> set[type]:
         return {error}.union(*(kinds(kind) for kind in error.__subclasses__() if is_public(kind)))
 
-    assert {getattr(core, kind.__name__, None) for kind in kinds(core.HeadlightError)} == kinds(core.HeadlightError)
-    assert {kind.__name__ for kind in kinds(core.HeadlightError)} <= set(core.__all__)
-    for name in ("measures", "report", "train", "load", "save"):
-        assert name in core.__all__ and hasattr(core, name)
+    assert {getattr(core.errors, kind.__name__, None) for kind in kinds(core.HeadlightError)} == kinds(
+        core.HeadlightError
+    )
+    assert len(set(core.__all__)) == len(core.__all__) <= 45
+    assert all(hasattr(core, name) for name in core.__all__)
+    assert {"measures", "report", "train", "load", "save", "edits", "errors", "patching"} <= set(core.__all__)
 
 
 @pytest.mark.parametrize("spelled", [str, Path], ids=["str", "Path"])
@@ -186,12 +188,16 @@ def test_what_an_extra_brings_is_asked_for_by_its_name(tmp_path: Path) -> None:
 
 OLD = """
 import sys
+import warnings
 import core
 core.wrap
 assert "transformers" not in sys.modules, "only wrap() imports it"
+assert "core.service" not in sys.modules and "core.labs" not in sys.modules, "imported on demand"
+assert core.service.Service and core.labs and core.peers
+warnings.simplefilter("ignore", DeprecationWarning)
 from core.given import given
 from core.walk import guesses, terms, walk
-from core.padding import inertness
+from core.padding import padding_invariance
 from core.leakage import leakage, relearnt
 from core.scaling import WIDTHS
 from core.model import Transformer
@@ -199,24 +205,26 @@ from core.trace import Trace
 from core.planner.runs import run_bytes
 from core.interventions import Ablate
 from core.interventions.masks import Window
-from core import aggregate, live, measures, small
-import core.read.next_token_loss, core.run.trace
+from core import Refused, aggregate, live, measures, small
+import core.read.next_token_loss, core.trace, core.generate
 assert given is core.read.next_token_loss.given and Trace is core.Trace and Ablate is core.edits.Ablate
 assert callable(core.trace) and callable(core.generate) and callable(core.build) and callable(core.plan)
 assert core.read.next_token_loss.__spec__.name == core.read.next_token_loss.__name__ == "core.read.next_token_loss"
-assert core.text.from_ids and core.small is small
+assert core.text.from_ids and core.small is small and Refused is core.HeadlightError
+warnings.simplefilter("error")
 """
 SAME = """
+import sys
 import core
 import headlight as hl
-from headlight.given import given
+from headlight.read.next_token_loss import given
 from headlight.read import measures
-import headlight.run.trace, headlight.app.kit.theme
+import headlight.trace, headlight.app.kit.theme
 import app.kit.theme, core.read.next_token_loss, core.read.measures
 
 assert hl is core and hl.Trace is core.Trace and measures is core.read.measures and headlight.app.kit.theme is app.kit.theme
 assert given is core.read.next_token_loss.given and callable(core.trace) and core.trace is hl.trace
-assert hl.Trace.__module__ == core.run.trace.__spec__.name == "core.run.trace"
+assert hl.Trace.__module__ == sys.modules["core.trace"].__spec__.name == "core.trace"
 try:
     import headlight.nothing
 except ModuleNotFoundError as error:

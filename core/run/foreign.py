@@ -1,6 +1,6 @@
 """Base of runs that core.model did not compute: they have attentions, and refuse questions about the rest of the model.
 
-One kind is wrapped (core.run.wrap): a model of transformers, which has queries and keys and can be run again. The other is
+One kind is wrapped (core.run.wrapped): a model of transformers, which has queries and keys and can be run again. The other is
 made of attention weights (core.run.from_attentions), and nothing can be run again. Another source of runs subclasses
 ForeignModel, whose run() returns a ForeignRecord.
 """

@@ -216,7 +216,7 @@ def test_a_run_in_chunks_is_the_run_in_one_go(
     ids = [i * 7 % 97 for i in range(211)]
     whole = core.trace(loaded, ids=ids)
     needed = chunked_run_bytes(loaded.config, rows=60, source_len=211, on_host=on_host)
-    monkeypatch.setattr(sys.modules["core.run.trace"], "choose", lambda *_: Chunks(60, on_host, needed.total))
+    monkeypatch.setattr(sys.modules["core.run.trace"], "plan_chunks", lambda *_: Chunks(60, on_host, needed.total))
     run = core.trace(loaded, ids=ids)
     every = torch.arange(len(ids), device=device)
     torch.testing.assert_close(run.last_residual(every), whole.last_residual(every), rtol=1e-4, atol=1e-5)

@@ -596,7 +596,7 @@ def test_a_written_token_waits_for_its_device_once(sampled: dict[str, Any], monk
     loaded = make_loaded(position="rotary", window=4)
     prompts = [prompt(5, 0, TINY_VOCAB), prompt(3, 1, TINY_VOCAB)]
     exact = [tokens(steps(loaded, ids=prompts, **sampled), text) for text in (0, 1)]
-    monkeypatch.setattr(sys.modules["core.generate"], "finest_dtype", lambda device: torch.float32)
+    monkeypatch.setattr(sys.modules["core.write.generate"], "highest_precision", lambda device: torch.float32)
     monkeypatch.setattr(sys.modules["core.model.rules"], "_masks_nan", lambda q, k: False)  # asked of a CPU alone
     run = iter(stream(loaded, ids=prompts, max_tokens=14, stop=(), **sampled))
     written, counts = [next(run)], []

@@ -111,7 +111,7 @@ def test_every_edit_is_read_back_as_it_was_written() -> None:
         assert quote(text, safe="") == text, "stands in an address as it is"
         assert parse_qs(urlencode({"edits": text}))["edits"] == [text]
         for edit in edits:
-            assert eval(f"core.{edit!r}", {"core": core, "range": range}) == edit, "the call in an exported snippet"
+            assert eval(f"core.edits.{edit!r}", {"core": core, "range": range}) == edit, "the call in an exported snippet"
             assert hash(edit) == hash(replace(edit))
     assert seen == set(KINDS.values())
 

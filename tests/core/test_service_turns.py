@@ -176,7 +176,7 @@ def test_a_run_that_is_read_in_parts_is_shown_once(monkeypatch: pytest.MonkeyPat
     begin = shared._in_progress._start
     monkeypatch.setattr(shared._in_progress, "_start", lambda *run: (begun.append(run[-1]), begin(*run))[1])
     monkeypatch.setattr(
-        sys.modules["core.run.trace"], "choose", lambda forward, hold, one_go, *_: Chunks(4, False, one_go)
+        sys.modules["core.run.trace"], "plan_chunks", lambda forward, hold, one_go, *_: Chunks(4, False, one_go)
     )
     run = run_of(shared)
     assert run.chunks > 1 and len(begun) == 1

@@ -34,7 +34,7 @@ def measure(
         patch.setattr(tracing, "HELD_BYTES", 1 << 62 if keep_values else 0)
         needed = predicted(case, rows or 1, padded=padded, keep_values=keep_values)
         cut = None if rows is None else chunks.Chunks(rows, False, needed.total)
-        patch.setattr(tracing, "choose", lambda *_: cut)
+        patch.setattr(tracing, "plan_chunks", lambda *_: cut)
         loaded = untrained(case.config, getattr(torch, case.dtype))
         live = contexts.enter_context(LiveBytes())
         live.track(*loaded.model.parameters(), *loaded.model.buffers())

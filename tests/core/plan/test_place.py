@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 
 from core.device import total_bytes
 from core.errors import ConfigError
 from core.plan import DEVICES, MemoryBudget, of_bytes, on_card, on_machine
-from core.plan import verdict as module
 
 MiB = 1 << 20
 
@@ -34,11 +35,11 @@ def test_only_cards_with_cuda_have_a_context_here() -> None:
 
 
 def test_a_machine_gives_what_is_free_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "free_bytes", lambda device: 3000 * MiB)
+    monkeypatch.setattr(sys.modules["core.plan.verdict"], "free_bytes", lambda device: 3000 * MiB)
     place = on_machine()
     assert (place.budget, place.context, place.device) == (3000 * MiB, 0, None)
     assert place.total == max(total_bytes(torch.device("cpu")), 3000 * MiB) == place.kept + place.budget
-    monkeypatch.setattr(module, "free_bytes", lambda device: 1 << 60)  # more than the machine says that it has
+    monkeypatch.setattr(sys.modules["core.plan.verdict"], "free_bytes", lambda device: 1 << 60)  # more than the machine says that it has
     assert (on_machine().kept, on_machine().budget) == (0, 1 << 60)
 
 

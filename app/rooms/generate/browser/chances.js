@@ -1,4 +1,4 @@
-// What temperature, top-k, top-p and min-p make of the chances of the next word: as core.generate.candidates does.
+// What temperature, top-k, top-p and min-p make of the chances of the next word: as core.write.generate.candidates does.
 
 import { TEMPERATURES } from "./constants.js";
 
