@@ -39,7 +39,7 @@ async def split_run(shown: Shown) -> Truth:
     return truths.shaping(
         f"q is [{batch}, {n}, {heads * d_head}]. What is its shape once split into {heads} heads?",
         f"{heads * d_head} features are {heads} heads of {d_head}; the head goes in front, so that each has a matrix of its own.",
-        words.FOOTER_RUN.format(what=step.name),
+        words.FOOTER_RUN.format(what=step.name.removesuffix(".hook_q")),  # its record has q by head
         (batch, heads, n, d_head),
         (width, facts.config.d_ff),
         _split_mistakes(batch, heads, n, d_head),
