@@ -186,7 +186,8 @@ def test_a_trace_of_packed_weights_is_that_of_float32() -> None:
         # The pattern is that of the pass that ran: times its own values it gives its own z.
         record = runs[1].attention[1]
         values = record.values().repeat_interleave(2, dim=1)[0]
-        assert torch.allclose(record.pattern() @ values, runs[1].activation("decoder.blocks.1.attn.hook_z"), atol=1e-5)
+        z = runs[1].activation("decoder.blocks.1.attn.hook_z").transpose(0, 1)
+        assert torch.allclose(record.pattern() @ values, z, atol=1e-5)
 
 
 def test_both_write_the_same() -> None:

@@ -128,12 +128,12 @@ class Temperature(Edit, word="temperature"):
 
 
 def _of_head(head: int, change: Callable[[Tensor], Tensor]) -> Hook:
-    """A hook of z [batch, head, query, d_head] that changes one head's [batch, query, d_head]."""
+    """A hook of z [batch, query, head, d_head] that changes one head's [batch, query, d_head]."""
 
     def edit(z: Tensor) -> Tensor:
-        changed = change(z[:, head])
+        changed = change(z[:, :, head])
         z = z.clone()
-        z[:, head] = changed
+        z[:, :, head] = changed
         return z
 
     return edit

@@ -174,7 +174,7 @@ def before_rotary(run: TraceRecord, record: AttentionRecord) -> PreRotary:
         what = "Cross-attention" if record.site == "cross_attn" else run.spec.title
         raise HeadlightError(f"{what} does not rotate queries and keys. Choose a model with rotary positions.")
     points = [f"{record.name}.hook_q_pre", f"{record.name}.hook_k_pre"]
-    seen = run.forward.moments(points, lambda _, x: x[record.text])
+    seen = run.forward.moments(points, lambda _, x: x[record.text].transpose(0, 1))
     half = run.config.d_rotary // 2
     return PreRotary(seen[points[0]], seen[points[1]], tuple((j, j + half) for j in range(half)))
 

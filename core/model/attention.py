@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from .cache import AttentionCache
 from .config import ModelConfig
-from .hooks import HookPoint
+from .hooks import HeadHookPoint, HookPoint
 from .positions import distance_row, rotate
 from .rules import BiasRule, DisentangledBias, MaskRule, ScoreRule, attend
 
@@ -70,15 +70,15 @@ class Attention(nn.Module):
         self.sinks = nn.Parameter(torch.zeros(config.n_heads)) if config.sinks else None
 
         if rotary:  # queries and keys before RoPE
-            self.hook_q_pre = HookPoint("batch", "head", "query", "d_head", is_public=False)
-            self.hook_k_pre = HookPoint("batch", "kv_head", "key", "d_head", is_public=False)
-        self.hook_q = HookPoint("batch", "head", "query", "d_head")
-        self.hook_k = HookPoint("batch", "kv_head", "key", "d_head")
-        self.hook_v = HookPoint("batch", "kv_head", "key", "d_head")
+            self.hook_q_pre = HeadHookPoint("batch", "query", "head", "d_head", is_public=False)
+            self.hook_k_pre = HeadHookPoint("batch", "key", "kv_head", "d_head", is_public=False)
+        self.hook_q = HeadHookPoint("batch", "query", "head", "d_head")
+        self.hook_k = HeadHookPoint("batch", "key", "kv_head", "d_head")
+        self.hook_v = HeadHookPoint("batch", "key", "kv_head", "d_head")
         self.hook_rule = HookPoint()  # receives a ScoreRule instead of a tensor
         self.hook_scores = HookPoint("batch", "head", "query", "key")
         self.hook_pattern = HookPoint("batch", "head", "query", "key")
-        self.hook_z = HookPoint("batch", "head", "query", "d_head")
+        self.hook_z = HeadHookPoint("batch", "query", "head", "d_head")
         self.hook_result = HookPoint("batch", "pos", "head", "d_model", is_public=False)
         self.hook_o = HookPoint("batch", "pos", "d_model", is_public=False)
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from torch import nn
+from torch import Tensor, nn
 
 Hook = Callable[[Any], Any]  # return None to read, a value to replace; clone a tensor before editing it
 
@@ -30,7 +30,11 @@ class ReadHook:
 
 
 class HookPoint(nn.Module):
-    """Returns its input unless a hook replaces it. Its name is its module path; `axes` names the dimensions.
+    """Returns its input unless a hook replaces it. Its name is its module path; `axes` names the dimensions that hooks see.
+
+    They have the order of TransformerLens: q, k, v and z are [batch, pos, head, d_head], scores and pattern
+    [batch, head, query, key]. With rotary positions hook_q and hook_k are after the rotation, as hook_rot_q and hook_rot_k
+    in TransformerLens; hook_q_pre and hook_k_pre are before it.
 
     Points that are not `is_public` are left out of tables of a pass: their tensor is the result of an operation listed
     there, or is computed only for hooks.
@@ -62,6 +66,23 @@ class HookPoint(nn.Module):
 
     def extra_repr(self) -> str:
         return ", ".join(self.axes)
+
+
+class HeadHookPoint(HookPoint):
+    """A hook point of q, k, v or z, which attention computes as [batch, head, pos, d_head].
+
+    Hooks receive and return a view of it with the position before the head; without a hook there is no view.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        hooks = _hooks.get()
+        hook = None if hooks is None else hooks.get(self)
+        if hook is None:
+            return x
+        shown = x.transpose(1, 2)
+        out = hook(shown)
+        # The view goes on even if it was only read, so that a hook can ask for its gradient.
+        return (shown if out is None else out).transpose(1, 2)
 
 
 _hooks: ContextVar[Mapping[HookPoint, Hook] | None] = ContextVar("hooks", default=None)

@@ -239,6 +239,8 @@ def _with_components(cells: Sequence[tuple[int, Component]], replacement: Tensor
     for row, part in cells:
         if part.kind == "mlp":
             x[row] = replacement
+        elif part.kind == "head":
+            x[row, :, part.at] = replacement[:, part.at]
         else:
             x[row, part.at] = replacement[part.at]
     return x
@@ -412,15 +414,15 @@ def attribution_estimates(counterfactual: Counterfactual, gradients: Gradients) 
     by_point: dict[str, np.ndarray] = {}
     acts: dict[str, np.ndarray] = {}
     for point, gradient in gradients.gradients.items():
-        product = gradient.float() * (replacements[point].float() - own[point].float())  # [head or none, pos, width]
-        each = product.sum(-1)
+        product = gradient.float() * (replacements[point].float() - own[point].float())  # [pos, ..., width]
+        each = product.sum(-1)  # [pos], or [pos, head]
         if point.endswith("hook_resid_post"):
             numbers = each.cpu().numpy()
             after = n - first - len(numbers)  # tokens after the position
             by_point[point] = numbers if prefix is None else np.pad(numbers, (first, after))
         else:
-            by_point[point] = each.sum(-1).cpu().numpy()
-            acts[point] = each.abs().argmax(-1).cpu().numpy() + first
+            by_point[point] = each.sum(0).cpu().numpy()
+            acts[point] = each.abs().argmax(0).cpu().numpy() + first
     last, n_layers = counterfactual.run.config.stacks[-1]
 
     def of_layers(end: str, numbers: Mapping[str, np.ndarray] = by_point) -> np.ndarray:

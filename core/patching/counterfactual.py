@@ -130,7 +130,7 @@ def shared_prefix_of(run: TraceRecord, position: int, first: int) -> SharedPrefi
         pairs = [(record.batch_k[run.index], record.values()[run.index]) for record in run.records]
     else:
         points = [f"{record.name}.hook_{what}" for record in run.records for what in "kv"]
-        seen = forward.moments(points, lambda _, x: x[0, :, :first].clone())
+        seen = forward.moments(points, lambda _, x: x[0, :first].transpose(0, 1).clone())
         pairs = [(seen[f"{record.name}.hook_k"], seen[f"{record.name}.hook_v"]) for record in run.records]
     cached = tuple((k[None, :, :first].to(device), v[None, :, :first].to(device)) for k, v in pairs)
     return SharedPrefix(ids, keep, first, cached)
@@ -246,9 +246,11 @@ class IncrementalBatch:
             return []
         own, z = partial(self._own, layer, last), f"decoder.blocks.{layer}.attn.hook_z"
         heads = [part.at for part in parts]
-        change = _positions(self.replacements[z], last)[heads] - _positions(self.own[z], last)[heads]  # [row, pos, d_v]
+        change = (
+            _positions(self.replacements[z], last)[:, heads] - _positions(self.own[z], last)[:, heads]
+        )  # [pos, row, d_v]
         weight = block.attn.o.weight.unflatten(1, (-1, block.attn.d_v))[:, heads]  # [d_model, row, d_v]
-        written = torch.einsum("rpv,mrv->rpm", change, weight)
+        written = torch.einsum("prv,mrv->rpm", change, weight)
         if block.parallel:
             return [own("hook_resid_post") + written]
         attended = block.attn_out_norm(own("attn.hook_o") + written)
@@ -280,7 +282,7 @@ class IncrementalBatch:
             at = part.at - self.prefix.first
             if 0 <= at < x.shape[1]:
                 x[row, at] = self.replacements[point][at]
-        return [_positions(x, last)]
+        return [x[:, -1:] if last else x]
 
     def _own(self, layer: int, last: bool, end: str) -> Tensor:
         return _positions(self.own[f"decoder.blocks.{layer}.{end}"], last)
@@ -290,8 +292,8 @@ JOIN_ORDER = {"head": 0, "mlp": 1, "resid": 2}  # the order within a layer
 
 
 def _positions(x: Tensor, last: bool) -> Tensor:
-    """[..., pos, width] -> the same, or only its last position if `last`."""
-    return x[..., -1:, :] if last else x
+    """[pos, ...] -> the same, or only its last position if `last`."""
+    return x[-1:] if last else x
 
 
 To = Literal["other", "zero", "mean"]
@@ -326,14 +328,14 @@ class Counterfactual:
             return values
         outputs = {point: x for point, x in own.items() if point.endswith(("attn.hook_z", "hook_mlp_out"))}
         if self.to == "zero":
-            return {point: torch.zeros_like(x[..., :1, :]) for point, x in outputs.items()}
+            return {point: torch.zeros_like(x[:1]) for point, x in outputs.items()}
         return {point: self._mean(point, x) for point, x in outputs.items()}
 
     def _mean(self, point: str, x: Tensor) -> Tensor:
-        """[..., pos, width] -> [..., 1, width], the mean over the tokens of the text without padding."""
+        """[pos, ...] -> [1, ...], the mean over the tokens of the text without padding."""
         tokens = self.run.source if point.startswith("encoder") else self.tokens
-        real = ~torch.tensor(tokens.padding[: x.shape[-2]], device=x.device)
-        return x[..., real, :].mean(-2, keepdim=True)
+        real = ~torch.tensor(tokens.padding[: len(x)], device=x.device)
+        return x[real].mean(0, keepdim=True)
 
 
 def component_points(run: TraceRecord) -> list[str]:

@@ -462,10 +462,10 @@ def by_attention(heads: Sequence[tuple[str, int]]) -> dict[str, list[tuple[int, 
 
 
 def _changed_heads(cells: list[tuple[int, int]], change: Callable[[Tensor, int], Tensor], z: Tensor) -> Tensor:
-    """z [row, head, query, d_head] with some heads of some rows changed, each as [query, d_head]."""
+    """z [row, query, head, d_head] with some heads of some rows changed, each as [query, d_head]."""
     z = z.clone()
     for row, head in cells:
-        z[row, head] = change(z[row, head], head)
+        z[row, :, head] = change(z[row, :, head], head)
     return z
 
 

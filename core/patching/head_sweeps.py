@@ -338,7 +338,7 @@ def _text_pairs(run: TraceRecord, other: TraceRecord) -> list[tuple[Tokens, Toke
 def head_outputs(run: TraceRecord, attentions: Iterable[str]) -> dict[str, Tensor]:
     """z [head, query, d_head] of a run by attention, each of which is listed once."""
     points = list(dict.fromkeys(f"{name}.hook_z" for name in attentions))
-    seen = run.forward.moments(points, lambda _, z: z[run.index].clone()) if points else {}
+    seen = run.forward.moments(points, lambda _, z: z[run.index].transpose(0, 1).clone()) if points else {}
     return {point.removesuffix(".hook_z"): z for point, z in seen.items()}
 
 

@@ -250,17 +250,17 @@ class _Inputs:
         frozen[own] = x[own]
         return frozen
 
-    def _patch_sender(self, name: str, rows: list[tuple[int, int]], z: Tensor) -> Tensor:  # [row, head, query, d_head]
+    def _patch_sender(self, name: str, rows: list[tuple[int, int]], z: Tensor) -> Tensor:  # [row, query, head, d_head]
         z = z.clone()
         for row, head in rows:
-            z[row, head] = self.z[name][head]
+            z[row, :, head] = self.z[name][head]
         return z
 
-    def _store(self, paths: list[tuple[int, _Path]], x: Tensor) -> None:  # [row, head or kv_head, pos, d_head]
-        group = self.forward.loaded.config.n_heads // x.shape[1]  # query heads of each head in x
+    def _store(self, paths: list[tuple[int, _Path]], x: Tensor) -> None:  # [row, pos, head or kv_head, d_head]
+        group = self.forward.loaded.config.n_heads // x.shape[2]  # query heads of each head in x
         for row, path in paths:
             assert path.receiver is not None
-            self.seen[path] = x[row, path.receiver[1] // group].clone()
+            self.seen[path] = x[row, :, path.receiver[1] // group].clone()
 
 
 def _frozen_points(forward: Pass, mlps: Mlps) -> list[str]:
@@ -298,11 +298,11 @@ def _with_replaced_inputs(paths: Sequence[_Path], inputs: Mapping[_Path, Tensor]
 
 
 def _with_inputs(rows: list[tuple[int, _Path]], inputs: Mapping[_Path, Tensor], n_heads: int, x: Tensor) -> Tensor:
-    """x [row, head or kv_head, pos, d_head] as [row, head, pos, d_head], with one head of each of these rows replaced."""
-    x = x.repeat_interleave(n_heads // x.shape[1], dim=1)  # always a copy
+    """x [row, pos, head or kv_head, d_head] as [row, pos, head, d_head], with one head of each of these rows replaced."""
+    x = x.repeat_interleave(n_heads // x.shape[2], dim=2)  # always a copy
     for row, path in rows:
         assert path.receiver is not None
-        x[row, path.receiver[1]] = inputs[path]
+        x[row, :, path.receiver[1]] = inputs[path]
     return x
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +22,7 @@ from ..device import dtype_name
 from ..errors import ConfigError
 from ..model.config import ModelConfig
 from ..model.custom_mask import FusedCall
-from ..model.hooks import HookPoint, hook_points, hooked
+from ..model.hooks import HeadHookPoint, HookPoint, hook_points, hooked
 from ..model.transformer import Transformer, to_dtype
 from .workload import Workload, as_workload, check_activations, check_lengths
 
@@ -367,11 +367,14 @@ class Steps(TorchFunctionMode):
         assert isinstance(point, HookPoint)
         if not isinstance(out, Tensor):
             return
-        _set_axes(out, point.axes)
+        by_head = isinstance(point, HeadHookPoint)  # hooks see it with the position before the head
+        _set_axes(out, _swapped(point.axes, 1, 2) if by_head else point.axes)
         if not self._name_last(name, point.axes, out):
             # Two tensors may exist before the first of them is named, as with rotary queries and keys.
             seen = getattr(out, "has_row", False) or out._is_view()
             self._add(name, "", out, view=seen)
+        if by_head:
+            self.rows[-1] = replace(self.rows[-1], axes=point.axes, shape=_swapped(tuple(out.shape), 1, 2))
 
     def _name_last(self, name: str, axes: tuple[str, ...], out: Tensor) -> bool:
         """Name the last step if `out` is its result and no hook point has named it yet."""
@@ -415,6 +418,7 @@ class Steps(TorchFunctionMode):
 
 
 _Axes = tuple[str, ...]
+T = TypeVar("T")
 # operation -> (axes of its first tensor, its arguments, last axis of a product, axes of its last tensor) -> axes of its result
 _AXES_AFTER: dict[str, Callable[[_Axes, tuple[Any, ...], str, _Axes], _Axes]] = {
     "invert": lambda axes, args, last, other: ("batch", "head", "query", "key"),
@@ -429,7 +433,7 @@ _AXES_AFTER: dict[str, Callable[[_Axes, tuple[Any, ...], str, _Axes], _Axes]] = 
 }
 
 
-def _swapped(axes: _Axes, first: int, second: int) -> _Axes:
+def _swapped(axes: tuple[T, ...], first: int, second: int) -> tuple[T, ...]:
     swapped = list(axes)
     swapped[first], swapped[second] = swapped[second], swapped[first]
     return tuple(swapped)

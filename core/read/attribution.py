@@ -145,8 +145,7 @@ def _seen(forward: Pass, name: str, text: int, position: int) -> dict[str, Tenso
     """The tensors that decide a logit, at one position of one text, by hook point."""
 
     def at_position(point: str, x: Tensor) -> Tensor:
-        x = x[text if x.shape[0] > 1 else 0].float()
-        return x[position] if point.endswith("hook_result") else x[..., position, :]
+        return x[text if x.shape[0] > 1 else 0, position].float()
 
     return forward.moments(_points(forward, name), at_position)
 

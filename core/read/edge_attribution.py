@@ -215,11 +215,11 @@ def _outputs(
 
     def part(point: str, x: Tensor) -> Tensor:
         name = point.rsplit(".", 1)[0]
-        seen[point] = _own(run, x)
+        seen[point] = _own(run, x).transpose(0, 1)  # the head before the position
         if point == points[name][-1]:
             v, z, result = (seen.pop(f"{name}.{end}", None) for end in ends)
             assert v is not None
-            found.append(take(by_name[name], v, z, None if result is None else result.transpose(0, 1)))
+            found.append(take(by_name[name], v, z, result))
         return x[:0]
 
     run.forward.moments([point for some in points.values() for point in some], part)

@@ -199,16 +199,17 @@ def _walk_attention(walk: Walk, seen: Mapping[str, Tensor], site: str, stream: T
     h = _sublayer_input(walk, seen, site, stream)
     walk.inputs[site] = h[query], h if site == "attn" else seen["encoder.hook_final"]
     record = walk.record(site)
-    q, k = seen[f"{site}.hook_q"], seen[f"{site}.hook_k"]
-    values[f"{site}.q"] = seen.get(f"{site}.hook_q_pre", q)[:, query]
-    values[f"{site}.k"], values[f"{site}.v"] = seen.get(f"{site}.hook_k_pre", k), seen[f"{site}.hook_v"]
-    walk.turned_keys[site] = k
+    q, k = seen[f"{site}.hook_q"], seen[f"{site}.hook_k"]  # [pos, head, d_head]
+    values[f"{site}.q"] = seen.get(f"{site}.hook_q_pre", q)[query]
+    values[f"{site}.k"] = seen.get(f"{site}.hook_k_pre", k).transpose(0, 1)
+    values[f"{site}.v"] = seen[f"{site}.hook_v"].transpose(0, 1)
+    walk.turned_keys[site] = k.transpose(0, 1)
     if f"{site}.hook_q_pre" in seen:
-        values[f"{site}.turned"] = q[:, query]
+        values[f"{site}.turned"] = q[query]
     values[f"{site}.raw"] = record.raw(queries=[query])[:, 0]
     values[f"{site}.scores"] = record.scores(queries=[query], masked=True)[:, 0]
     values[f"{site}.weights"] = record.pattern(queries=[query])[:, 0]
-    values[f"{site}.z"] = seen[f"{site}.hook_z"][:, query]
+    values[f"{site}.z"] = seen[f"{site}.hook_z"][query]
     return _stream_after(walk, seen, site, stream, seen[f"{site}.hook_o"][query])
 
 

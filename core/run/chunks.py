@@ -175,7 +175,7 @@ class ChunkRecorder(Recorder):
         assert self.cache is not None
         cache = self.cache.layers[int(name.split(".")[2])].attn
         kept = cache.k if name.endswith(".hook_k") else cache.v
-        return kept.to(self.storage(kept))
+        return kept.to(self.storage(kept)).transpose(1, 2)
 
     def whole_shape(self, point: HookPoint, x: Tensor) -> Tensor:
         """A tensor with the shape of the whole text and no storage."""
@@ -183,11 +183,15 @@ class ChunkRecorder(Recorder):
         return x.new_empty(()).expand(shape)
 
     def fill(self, name: str, x: Tensor, device: torch.device) -> Tensor | None:
-        """Copy x [batch, head, query, d_head] of a chunk to its rows; with the last one, return the whole tensor."""
+        """Copy x [batch, query, head, d_head] of a chunk to its rows; with the last one, return the whole tensor.
+
+        In memory the heads come first, because records read them one by one.
+        """
         if name not in self.filled:
-            self.filled[name] = torch.empty((*x.shape[:2], self.n, x.shape[3]), dtype=x.dtype, device=device)
-        self.filled[name][:, :, self.rows] = x.to(device)
-        return self.filled.pop(name) if self.is_last else None
+            batch, _, n_heads, d_head = x.shape
+            self.filled[name] = torch.empty(batch, n_heads, self.n, d_head, dtype=x.dtype, device=device)
+        self.filled[name][:, :, self.rows] = x.transpose(1, 2).to(device)
+        return self.filled.pop(name).transpose(1, 2) if self.is_last else None
 
     def length(self, x: Tensor) -> Tensor:
         """‖x‖ of the whole text; computed once for a tensor that passes two points in a row."""

@@ -188,8 +188,10 @@ class ForeignRecord(TraceRecord):
             )
         rows = check_positions(positions, record.n_key if kind in ("hook_k", "hook_v") else record.n_query)
         if kind in ("hook_q", "hook_k", "hook_v"):
-            return getattr(record, kind[-1])[:, rows]
-        if kind in ("hook_z", "hook_scores", "hook_pattern"):
+            return getattr(record, kind[-1])[:, rows].transpose(0, 1)
+        if kind == "hook_z":
+            return record.z(queries=rows).transpose(0, 1)
+        if kind in ("hook_scores", "hook_pattern"):
             return getattr(record, kind.removeprefix("hook_"))(queries=rows)
         self.require_model(f"the point {point!r}")
 

@@ -138,7 +138,9 @@ class Recorder:
     def record(self, name: str, point: HookPoint, x: Tensor) -> None:
         self.step(name, point, x)
         kind = name.rsplit(".", 1)[-1]
-        if kind in KEPT:
+        if kind in BY_HEAD:
+            self.seen[name] = x.transpose(1, 2)
+        elif kind in KEPT:
             self.seen[name] = x
         elif kind in MEASURED:
             self.norms[name] = self.length(x)
@@ -152,11 +154,11 @@ class Recorder:
     def record_z(self, name: str, point: HookPoint, z: Tensor) -> None:
         self.step(name, point, z)
         if name in self.edited:
-            self.seen[name] = self.keep(name, z)
+            self.seen[name] = self.keep(name, z.transpose(1, 2))
 
     def keep(self, name: str, x: Tensor) -> Callable[[], Tensor]:
-        """The value at this point: stored, or for long runs recomputed by another pass."""
-        return HeldTensor(x) if self.hold_values else partial(self.forward.again, name)
+        """v or z [batch, head, pos, d_head] at this point: stored, or for long runs recomputed by another pass."""
+        return HeldTensor(x) if self.hold_values else partial(self.forward.again, name, lambda x: x.transpose(1, 2))
 
     def record_positions(self, name: str, point: HookPoint, keep: bool, x: Tensor) -> None:
         """Position embeddings are looked up in the model's table on demand, unless an edit changed them."""
@@ -243,6 +245,7 @@ def table_rows(forward: Pass, stack: str, places: Tensor) -> Tensor:
 KEPT = frozenset(
     f"hook_{what}" for what in ("q", "k", "v", "scores", "pattern", "positions", "angles", "angles_windowed")
 )
+BY_HEAD = frozenset(("hook_q", "hook_k", "hook_v"))  # stored as [batch, head, pos, d_head]
 STREAM_WORDS = {
     "embed": "the embedding",
     "resid_pre": "the residual stream before the layer",
@@ -407,9 +410,9 @@ def activation(
             logits = head(last_residual(rows)[text][None])[0]
         forward.weights.check()
         return logits
-    if record is not None and kind in ("hook_q", "hook_k", "hook_v"):
+    if record is not None and kind in BY_HEAD:
         stored = {"q": lambda: record.batch_q, "k": lambda: record.batch_k, "v": record.values}[kind[-1]]()[text]
-        return stored.index_select(place - 1, rows.to(stored.device)).to(rows.device)
+        return stored.transpose(0, 1).index_select(0, rows.to(stored.device)).to(rows.device)
     # The pass holds the whole tensor of all texts for a moment; only the requested part is kept.
     _admit(forward, (numbers + prod(sizes.values())) * itemsize + forward.transient(), point)
     return forward.again(point, lambda x: x[text if x.shape[0] > 1 else 0].index_select(place - 1, rows))

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, Literal, NoReturn, cast
 
 import torch
@@ -344,8 +345,10 @@ class AttentionObserver:
         return edited
 
     def ablated(self, place: Place, z: Tensor) -> Tensor | None:
+        """z [batch, head, query, d_head] with the edits of it, whose hooks see [batch, query, head, d_head]."""
         hook = self.edits.get(place.attention + Z)
-        return None if hook is None else hook(z)
+        edited = None if hook is None else hook(z.transpose(1, 2))
+        return None if edited is None else edited.transpose(1, 2)
 
     def finish(self, call: AttentionCall, place: Place, record: AttentionRecord | None, edited: Tensor | None) -> None:
         self.calls[self.paths[call.module]] += 1
@@ -429,10 +432,10 @@ def _steps_of(record: AttentionRecord) -> Iterator[TensorStep]:
     """The tensors of one attention."""
     q, k, v = record.batch_q, record.keys, record.values()
     shapes = {"q": q.shape, "k": k.shape, "v": v.shape, "z": (*q.shape[:3], v.shape[-1])}
-    for what, shape in shapes.items():
-        axes = ("batch", "head", "query", "d_head") if what in "qz" else ("batch", "kv_head", "key", "d_head")
-        size = torch.Size(shape).numel() * q.element_size()
-        yield TensorStep(f"{record.name}.hook_{what}", axes, tuple(shape), dtype_name(q.dtype), size)
+    for what, (batch, n_heads, n, width) in shapes.items():
+        axes = ("batch", "query", "head", "d_head") if what in "qz" else ("batch", "key", "kv_head", "d_head")
+        shape = (batch, n, n_heads, width)  # as a hook sees it
+        yield TensorStep(f"{record.name}.hook_{what}", axes, shape, dtype_name(q.dtype), prod(shape) * q.element_size())
 
 
 @dataclass(frozen=True, eq=False)

@@ -290,6 +290,7 @@ class Writer:
         for layer in range(self.loaded.config.n_decoder_layers):
             name = f"decoder.blocks.{layer}.{self.site}"
             q, k, rule = (self.seen[f"{name}.{what}"] for what in ("hook_q", "hook_k", "hook_rule"))
+            q, k = q.transpose(1, 2), k.transpose(1, 2)  # [batch, head, pos, d_head]
             record = AttentionRecord(name, "decoder", layer, self.site, q, k, _no_values, rule)  # type: ignore[arg-type]
             rows = record.pattern(queries=queries).transpose(0, 1)  # [query, head, key]
             if self.site == "attn" and rows.shape[-1] < n:  # a window has dropped the first keys

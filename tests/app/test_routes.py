@@ -373,7 +373,7 @@ def long_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Trace, list[str]
 
     def counted(point: str) -> torch.Tensor:
         asked.append(point)
-        return again(point)
+        return again(point, *values.args[1:])
 
     for record in run.records:
         object.__setattr__(record, "values", partial(counted, f"{record.name}.hook_v"))

@@ -222,7 +222,7 @@ def z_of(loaded: Loaded, ids: list[int], edits: list[core.edits.Intervention]) -
     hooks, watch = hooks_of(loaded.model, edits), {"encoder.blocks.1.attn.hook_z": lambda x: seen.append(x)}
     with torch.inference_mode(), core.hooked(loaded.model, hooks), core.hooked(loaded.model, watch):
         loaded.model.last_residual(torch.tensor([ids]))
-    return seen[0][0]
+    return seen[0][0].transpose(0, 1)
 
 
 def residual_of_padded(loaded: Loaded, edits: list[core.edits.Intervention], n_padding: int) -> torch.Tensor:
@@ -451,5 +451,5 @@ def test_the_mean_of_a_head_is_over_its_own_pass_s_tokens_whatever_other_threads
     other = threading.Thread(target=look, args=(ScoreRule(MaskRule(2, 3, 3), 1.0),))
     other.start()
     other.join()
-    z = torch.arange(6.0).view(1, 2, 3, 1)
-    assert mean(z)[0, 1].flatten().tolist() == [3.5] * 3
+    z = torch.arange(6.0).view(1, 2, 3, 1).transpose(1, 2)  # [batch, query, head, d_head]
+    assert mean(z)[0, :, 1].flatten().tolist() == [3.5] * 3

@@ -157,7 +157,7 @@ def test_steps_name_every_moment_in_order() -> None:
         "q", "k", "v", "mask", "scores", "pattern", "z",
     ]  # fmt: skip
     assert shapes["decoder.blocks.1.attn.hook_q"] == TensorStep(
-        "decoder.blocks.1.attn.hook_q", ("batch", "head", "query", "d_head"), (1, 4, 5, 6), "float32", 480
+        "decoder.blocks.1.attn.hook_q", ("batch", "query", "head", "d_head"), (1, 5, 4, 6), "float32", 480
     )
     scores = shapes["decoder.blocks.1.attn.hook_scores"]
     assert (scores.shape, scores.bytes, scores.materialised) == ((1, 4, 5, 5), 400, False)

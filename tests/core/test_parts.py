@@ -93,12 +93,13 @@ def edit(part: Component, run: core.Trace, other: core.Trace | None, to: To) -> 
         assert other is not None
         given = other.activation(point)
     else:
-        given = torch.zeros_like(own) if to == "zero" else own[..., real, :].mean(-2, keepdim=True).expand_as(own)
+        given = torch.zeros_like(own) if to == "zero" else own[real].mean(0, keepdim=True).expand_as(own)
 
     def change(x: Tensor) -> Tensor:
         x = x.clone()
-        at: Any = run.index if part.kind == "mlp" else (run.index, part.at)
-        x[at] = given if part.kind == "mlp" else given[part.at]
+        own_text = x[run.index]  # [pos, ...]
+        at: Any = {"mlp": slice(None), "head": (slice(None), part.at), "resid": part.at}[part.kind]
+        own_text[at] = given[at]
         return x
 
     return Custom(point, change)
@@ -300,10 +301,10 @@ def test_the_formula_as_transformer_lens_has_it() -> None:
         )
     for layer in range(2):
         z, o = (f"decoder.blocks.{layer}.attn.hook_{what}" for what in "zo")
-        change = other.activation(z) - clean[z].detach()[0]  # [head, pos, d_head]
-        by_z = (change * grads[z][0]).sum((-2, -1))
+        change = other.activation(z) - clean[z].detach()[0]  # [pos, head, d_head]
+        by_z = (change * grads[z][0]).sum((0, -1))
         weight = loaded.model.get_parameter(f"decoder.blocks.{layer}.attn.o.weight").unflatten(1, (4, 6))
-        result = torch.einsum("hpd,mhd->phm", change, weight)  # what hook_result changes by, [pos, head, d_model]
+        result = torch.einsum("phd,mhd->phm", change, weight)  # what hook_result changes by, [pos, head, d_model]
         by_result = (result * grads[o][0][:, None]).sum((0, 2))
         np.testing.assert_allclose(found.heads[layer], by_z, atol=1e-5)
         np.testing.assert_allclose(found.heads[layer], by_result, atol=1e-5)

@@ -59,7 +59,7 @@ def by_hand(run: core.Trace, other: core.Trace, edge: PathEdge) -> Tensor:
         s = edge.sender
         point = f"{s.stack}.blocks.{s.layer}.{s.site}.hook_z"
         sent = plain[point].clone()
-        sent[0, s.head] = theirs[point][0, s.head]
+        sent[0, :, s.head] = theirs[point][0, :, s.head]
         hooks[point] = lambda _: sent
     if edge.receiver is None:
         return logits(run, hooks)
@@ -72,12 +72,12 @@ def by_hand(run: core.Trace, other: core.Trace, edge: PathEdge) -> Tensor:
             hooks[f"{name}.hook_{part}"] = lambda x, part=part: arrived.__setitem__(part, x[0])
         logits(run, hooks)
     own = {part: run.activation(f"{name}.hook_{part}") for part in "qkv"} | {edge.input: arrived[edge.input]}
-    q, k, v = (x[r.head * len(x) // run.config.n_heads] for x in (own["q"], own["k"], own["v"]))
+    q, k, v = (x[:, r.head * x.shape[1] // run.config.n_heads] for x in (own["q"], own["k"], own["v"]))
     scores = q @ k.T / run.config.d_head**0.5
     if r.stack == "decoder" and r.site == "attn":
         scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), float("-inf"))
     z = plain[f"{name}.hook_z"].clone()
-    z[0, r.head] = scores.softmax(-1) @ v
+    z[0, :, r.head] = scores.softmax(-1) @ v
     return logits(run, {f"{name}.hook_z": lambda _: z})
 
 
@@ -167,7 +167,7 @@ def test_paths_of_a_head_add_up_to_its_own_change_where_all_after_it_is_linear()
 
     def take(z: Tensor) -> Tensor:
         z = z.clone()
-        z[0, 2] = theirs[2]
+        z[0, :, 2] = theirs[:, 2]
         return z
 
     change = logits(run, {point: take}) - logits(run, {})

@@ -344,7 +344,7 @@ def test_a_row_of_no_numbers_stays_so(tiny: Tiny, kind: str, spelled_out: bool, 
 
     def spoil(q: Tensor) -> Tensor:
         q = q.clone()
-        q[:, 2, n // 2] = float("nan")
+        q[:, n // 2, 2] = float("nan")
         return q
 
     edits: list[Any] = [Custom(f"{stack}.blocks.0.attn.hook_q", spoil)]
@@ -355,7 +355,7 @@ def test_a_row_of_no_numbers_stays_so(tiny: Tiny, kind: str, spelled_out: bool, 
         run = core.trace(loaded, ids=ids, interventions=edits)
     record = run.attention[0]
     row = record.pattern(2, n // 2)[0, 0]
-    assert row.isnan().all() and zs[0][0, 2, n // 2].isnan().all()
+    assert row.isnan().all() and zs[0][0, n // 2, 2].isnan().all()
     others = [i for i in range(n) if i != n // 2]
     assert record.pattern([0, 1, 3]).isfinite().all() and record.pattern(2, others).isfinite().all()
     found = run.non_finite

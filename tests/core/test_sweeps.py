@@ -119,7 +119,7 @@ def test_a_head_taken_from_another_run(tiny: Tiny, kind: str, where: Any) -> Non
         def take(z: torch.Tensor, head: int = place.head, taken: torch.Tensor = taken) -> torch.Tensor:
             z = z.clone()
             places = slice(None) if where == "all" else slice(-1, None)
-            z[0, head, places] = taken[head, places]
+            z[0, places, head] = taken[places, head]
             return z
 
         check_row(found, row, run, single(run, Custom(point, take)))

@@ -62,6 +62,44 @@ def test_ablation_and_activation_patching(what: str) -> None:
     assert len({round(float(x), 5) for x in moved}) == 15
 
 
+def zero(z: Tensor, _: Tensor, head: int) -> None:
+    z[:, :, head] = 0
+
+
+def mean(z: Tensor, _: Tensor, head: int) -> None:
+    z[:, :, head] = z[:, :, head].mean(1, keepdim=True)
+
+
+def patch(z: Tensor, other: Tensor, head: int) -> None:
+    z[:, :, head] = other[:, :, head]
+
+
+def patch_last(z: Tensor, other: Tensor, head: int) -> None:
+    z[:, -1, head] = other[:, -1, head]
+
+
+@pytest.mark.parametrize(("what", "change"), [("zero", zero), ("mean", mean), ("all", patch), ("last", patch_last)])
+def test_the_hooks_that_recorded_it_give_the_same_here(
+    what: str, change: Callable[[Tensor, Tensor, int], None]
+) -> None:
+    """The hooks of hook_z in scripts/record_lens.py, letter by letter: z is [batch, pos, head, d_head] in both."""
+    model, ids = run().loaded.model, torch.tensor([MADE["ids"]])
+    rows = []
+    for layer in range(3):
+        point = f"decoder.blocks.{layer}.attn.hook_z"
+        other = run("other").activation(point)[None]
+        for head in range(5):
+
+            def hook(z: Tensor, other: Tensor = other, head: int = head) -> Tensor:
+                z = z.clone()
+                change(z, other, head)
+                return z
+
+            with torch.inference_mode(), core.hooked(model, {point: hook}):
+                rows.append(model(ids)[0, -1])
+    assert (torch.stack(rows) - FOUND[what]).abs().max() < CLOSE
+
+
 @pytest.mark.parametrize("what", ["zero", "mean", "all"])
 def test_parts_are_ablated_and_patched_alike(what: str) -> None:
     theirs = torch.log_softmax(FOUND[what], -1).numpy()  # [head, vocab]

@@ -34,13 +34,13 @@ async def split_run(shown: Shown) -> Truth:
     """The shape of q after the split into heads, as the run has it."""
     facts = truths.run(shown)
     step = next(step for step in facts.steps if step.name.endswith("attn.hook_q"))
-    batch, heads, n, d_head = step.shape
+    batch, n, heads, d_head = step.shape  # as a hook sees it
     width = facts.config.d_model
     return truths.shaping(
         f"q is [{batch}, {n}, {heads * d_head}]. What is its shape once split into {heads} heads?",
         f"{heads * d_head} features are {heads} heads of {d_head}; the head goes in front, so that each has a matrix of its own.",
-        words.FOOTER_RUN.format(what=step.name),
-        step.shape,
+        words.FOOTER_RUN.format(what=step.name.removesuffix(".hook_q")),  # its record has q by head
+        (batch, heads, n, d_head),
         (width, facts.config.d_ff),
         _split_mistakes(batch, heads, n, d_head),
     )
@@ -97,7 +97,9 @@ def _shape(shown: Shown, point: str, question: str, reason: str) -> Truth:
     shape = next(step.shape for step in run.steps if step.name == f"{name}.blocks.0.attn.{point}")
     split = (batch, config.n_heads, n, config.d_head)
     mistakes = _split_mistakes(*split)
-    if point == "hook_scores":
+    if point == "hook_q":  # a hook sees the token before the head
+        shape = (shape[0], shape[2], shape[1], shape[3])
+    else:
         mistakes = (
             (split, "That is q.", "Features are what q and k are multiplied over, and so they are gone."),
             (

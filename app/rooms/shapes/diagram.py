@@ -48,10 +48,11 @@ class Row:
     reads: list[str] = field(default_factory=list)
     source: str | None = None  # what of a run has its values
     fused: bool = False  # the fused kernel never writes it
+    traced: TracedStep | None = None  # the step in the trace, where `step` has its axes in another order
 
     def to_dict(self) -> dict[str, Any]:
         step = self.step
-        plain = {name: value for name, value in vars(self).items() if name != "step"}
+        plain = {name: value for name, value in vars(self).items() if name not in ("step", "traced")}
         return plain | {
             "axes": list(step.axes),
             "shape": list(step.shape),
@@ -218,7 +219,7 @@ class _Rows:
         row = Row(
             f"{self.stack}.{middle}{kind}",
             kind,
-            step,
+            _as_computed(step),
             title,
             equation,
             code,
@@ -231,6 +232,7 @@ class _Rows:
             list(dict.fromkeys(one for one in given if one)),
             SOURCES.get(step.name.rsplit(".", 1)[-1]),
             kind in FUSED or (kind == "mask" and self._is_plain(site) and step.shape[0] == 1),
+            step,
         )
         self.rows.append(row)
         return row
@@ -422,6 +424,14 @@ class _Rows:
         said = known["cross" if site == "cross_attn" else self.stack]
         window = self.config.window
         return said + (numbers.filled(known["window"], window=window) if window and site == "attn" else "")
+
+
+def _as_computed(step: TracedStep) -> TracedStep:
+    """The step with the axes of the code in its row: hooks of q, k and z see the token before the head."""
+    if not step.name.endswith((".hook_q", ".hook_k", ".hook_z")):
+        return step
+    (batch, token, head, width), (a, b, c, d) = step.axes, step.shape
+    return replace(step, axes=(batch, head, token, width), shape=(a, c, b, d))
 
 
 def _by(step: TracedStep) -> int:

@@ -138,7 +138,7 @@ def _table(found: Diagram) -> list[list[Any]]:
     """Every traced step: part, times, what it is, its name, axes, shape, dtype, bytes, FLOPs, whether it is a view."""
     lines = []
     for part in found.parts:
-        titles = {id(row.step): row.title for row in part.rows}
+        titles = {id(row.traced): row.title for row in part.rows}
         lines += [
             [
                 part.stack,
