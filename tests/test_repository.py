@@ -181,7 +181,7 @@ def test_the_picture_of_the_folders_is_what_there_is() -> None:
 
 
 # Folders of core whose modules a newcomer finds by name in the picture; the others have a page or a public name of their own
-IN_THE_PICTURE = ("model", "run", "read", "sweep", "write", "learn")
+IN_THE_PICTURE = ("model", "run", "read", "patching", "write", "learn", "labs")
 
 
 def test_the_architecture_names_every_module_of_core_and_every_folder_of_app() -> None:

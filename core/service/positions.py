@@ -77,7 +77,7 @@ class OrderEffect:
 
     rows: int  # evenly spaced rows that were read
     of: int
-    moved: np.ndarray  # float32 [layer, head]: share of its attention that a head moved (measures.moved)
+    moved: np.ndarray  # float32 [layer, head]: share of its attention that a head moved (measures.total_variation)
     reach: int
     before: (
         np.ndarray | None

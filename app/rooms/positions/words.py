@@ -559,7 +559,7 @@ from headlight import measures
 now = {again}
 for before, after in zip(run.attention, now.attention):
     if (before.stack, before.site) == ("{stack}", "{site}"):
-        print(before.layer, measures.moved(before.pattern(), after.pattern()))  # [head]
+        print(before.layer, measures.total_variation(before.pattern(), after.pattern()))  # [head]
 for some in (run, now):
     print(some.attention.at({layer}, "{site}", "{stack}").pattern({head})[0])  # [query, key]
 """,
