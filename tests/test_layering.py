@@ -324,6 +324,8 @@ SEAM = frozenset(
         "core.learn.recorded_runs",  # rules that read what a training came to
         "core.learn.text_training",  # descriptions of texts
         "core.model.custom_mask",
+        "core.labs.scaling",  # sizes on paper
+        "core.labs.shape_mistakes",  # shapes on paper
         "core.plan",
         "core.run.request",
         "core.model.rules",

@@ -74,9 +74,8 @@ def messages(conversation: tuple[str, str]) -> str:
 
 
 def _edits(run: Facts) -> list[str]:
-    return (
-        [f"interventions=[{', '.join(f'hl.edits.{edit}' for edit in run.interventions)}]"] if run.interventions else []
-    )
+    edits = ", ".join(f"hl.edits.{edit}" for edit in run.interventions)
+    return [f"interventions=[{edits}]"] if edits else []
 
 
 def literal(text: str) -> str:

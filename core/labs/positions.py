@@ -34,7 +34,7 @@ SWAP_CELLS = 24_000_000  # weights that are read of each run, at most
 class SwapResponse:
     """Distance of each head's map on the swapped text from two maps of the original text, for every layer of one kind of attention.
 
-    Distances are shares of a row: half of Σ over keys of |difference|, averaged over rows (measures.moved).
+    Distances are shares of a row: half of Σ over keys of |difference|, averaged over rows (measures.total_variation).
     """
 
     along: Tensor  # float32 [layer, head]: from the original map with the rows and columns of both words exchanged

@@ -73,14 +73,14 @@ export function snippet(lines, on, cell) {
     return [
       ...code,
       "from headlight.read.layer_walk import start",
-      `numbers = start(run, "${header.stack}", ${header.query}).parts[0][1]`,
+      `numbers = start(run, "${header.stack}", ${header.query})[0]["token"]`,
       "",
     ].join("\n");
   if (kind === "embed")
     return [
       ...code,
       "from headlight.read.layer_walk import start",
-      `numbers = start(run, "${header.stack}", ${header.query}).embed`,
+      `numbers = start(run, "${header.stack}", ${header.query})[1]`,
       "",
     ].join("\n");
   code.push(`numbers = found.values["${value}"]${HEADS.includes(kind) ? `[${head}]  # head ${head}` : ""}`);
