@@ -79,6 +79,11 @@ SELECT: dict[str, Callable[[Page], None]] = {
 }
 
 
+WRITES_ITSELF = {
+    "generate": {"path", "f"}
+}  # parameters that a room adds to its address once its first answers have come
+
+
 def said(url: str) -> dict[str, str]:
     """The parameters of an address, without the list of those that a rule selected."""
     found = parse_qsl(urlsplit(url).query, keep_blank_values=True)
@@ -95,6 +100,7 @@ def test_a_room_opens_and_a_selection_in_it_is_a_link_that_back_undoes(page: Pag
     see(page, address, room, model=MODEL, **OPENS.get(room, {}))
     assert page.get_by_test_id("stException").count() == 0
     assert faults(page) == [] and measured(page, WRONG) == []
+    eventually(page, lambda: expect_parameters(page, WRITES_ITSELF.get(room, set())))
     settled(page)
     before, opened = said(page.url), sentences(page)
 
