@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from gguf.constants import MODEL_ARCH_NAMES
-from gguf.tensor_mapping import get_tensor_name_map
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -62,7 +60,8 @@ def without_layer(name: str) -> str:
 
 try:
     from gguf import GGUFReader, quants
-    from gguf.constants import GGMLQuantizationType, GGUFValueType
+    from gguf.constants import MODEL_ARCH_NAMES, GGMLQuantizationType, GGUFValueType
+    from gguf.tensor_mapping import get_tensor_name_map
 except ModuleNotFoundError as error:
     raise CheckpointError(missing_extra("A GGUF file", "gguf", "gguf")) from error
 
