@@ -158,7 +158,7 @@ def deprecated(package: str, old: str) -> object:
 
 
 def _warn(old: str, new: str, level: int) -> None:
-    """Warn at the line `level` calls above. `from core import x` asks hasattr() before it takes x: only the second is a use."""
+    """Warn at the line `level` calls above. `from core import x` calls hasattr() before getattr(): only the second call warns."""
     if sys._getframe(level).f_code.co_name != "_handle_fromlist":
         warnings.warn(
             f"{old} is now {new}. The old name is removed in the next release.", DeprecationWarning, level + 1
@@ -215,8 +215,6 @@ def install(package: ModuleType, alias: str | None = None) -> None:
 
     # Before the finder of files, which would read core/patching/atlas.py a second time as core.sweep.atlas.
     sys.meta_path.insert(0, SameModule(own_name, warns=True))
-    for loaded in (
-        package,
-        import_module(f"{name}.plan"),
-    ):  # the packages with functions that have names of old modules
+    # The packages that have functions with the names of old modules.
+    for loaded in (package, import_module(f"{name}.plan")):
         loaded.__class__ = _Package

@@ -53,8 +53,9 @@ class HookPoint(nn.Module):
     def forward(self, x: Any) -> Any:
         hooks = _hooks.get()
         hook = None if hooks is None else hooks.get(self)
-        if hook is None:
-            return x
+        return x if hook is None else self.run_hook(hook, x)
+
+    def run_hook(self, hook: Hook, x: Any) -> Any:
         out = hook(x)
         return x if out is None else out
 
@@ -74,15 +75,9 @@ class HeadHookPoint(HookPoint):
     Hooks receive and return a view of it with the position before the head; without a hook there is no view.
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        hooks = _hooks.get()
-        hook = None if hooks is None else hooks.get(self)
-        if hook is None:
-            return x
-        shown = x.transpose(1, 2)
-        out = hook(shown)
+    def run_hook(self, hook: Hook, x: Tensor) -> Tensor:
         # The view goes on even if it was only read, so that a hook can ask for its gradient.
-        return (shown if out is None else out).transpose(1, 2)
+        return super().run_hook(hook, x.transpose(1, 2)).transpose(1, 2)
 
 
 _hooks: ContextVar[Mapping[HookPoint, Hook] | None] = ContextVar("hooks", default=None)

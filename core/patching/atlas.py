@@ -33,7 +33,6 @@ from ..run.trace import trace
 from ..run.trace_record import TraceRecord
 from . import MAX_TOKENS
 
-PROSE = (".txt", ".md")
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
 LIKELY = (
     "text",
